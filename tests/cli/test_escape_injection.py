@@ -1,7 +1,7 @@
 """Nothing that a job, an agent, another user or a manager says can control the terminal of whoever looks at it.
 
 Hostile text is in every field of everything that a manager can answer; each command shows it, on a terminal and
-in a pipe. And no command can print but through `rota.cli.render.printing`, which escapes all that is not `Shown`.
+in a pipe. Commands can print only through `rota.cli.render.printing`, which escapes everything but `SafeText`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import rota.cli
 from rota.cli import main
 from rota.cli.command import Invocation
 from rota.cli.render.errors import report
-from rota.cli.render.text import Shown, block, harmless, json_text, paint, unsafe
+from rota.cli.render.text import SafeText, block, harmless, json_text, paint, unsafe
 from rota.cli.screen import details, rows, summary
 from rota.client.blocking import Client
 from rota.client.printed import Printed
@@ -248,10 +248,10 @@ def test_every_control_and_format_character_is_unsafe() -> None:
 def test_text_is_shown_as_it_is_only_if_nothing_was_added_unescaped() -> None:
     bold = paint("a", "bold", on=True)
     assert bold == "\x1b[1ma\x1b[0m"
-    assert isinstance(bold + "\x1b", Shown)
+    assert isinstance(bold + "\x1b", SafeText)
     assert bold + "\x1b" == "\x1b[1ma\x1b[0m\\e"
     assert "\n" + bold == "\\n\x1b[1ma\x1b[0m"
-    assert not isinstance(f"{bold}\x1b", Shown)
+    assert not isinstance(f"{bold}\x1b", SafeText)
     assert harmless(f"{bold}") == "\\e[1ma\\e[0m"
     assert block(["a\nb", block(["c", "d"])]) == "a\\nb\nc\nd"
 
@@ -260,7 +260,7 @@ def test_text_is_shown_as_it_is_only_if_nothing_was_added_unescaped() -> None:
 
 #: Where the output of jobs is passed on byte for byte.
 _BYTES = {"job_output.py", "logs.py", "interactive.py", "run.py"}
-_MAKE_SHOWN = {"text.py"}
+_MAKE_SAFE_TEXT = {"text.py"}
 
 
 def _called(node: ast.AST) -> str:
@@ -279,13 +279,15 @@ def test_commands_print_through_the_one_printer(path: Path) -> None:
             or (called == "click.echo" and "get_help()" not in text)
             or re.fullmatch(r"sys\.std(out|err)\.write(lines)?", called)
         ):
-            wrong.append(f"line {node.lineno}: {called}: use say, aside or confirmed of rota.cli.render.printing")
+            wrong.append(
+                f"line {node.lineno}: {called}: use print_out, print_err or confirmed of rota.cli.render.printing"
+            )
         if re.fullmatch(r"sys\.std(out|err)\.buffer", text) and path.name not in _BYTES:
             wrong.append(f"line {node.lineno}: only the output of jobs is passed on as bytes")
-        if called == "Shown" and path.name not in _MAKE_SHOWN:
+        if called == "SafeText" and path.name not in _MAKE_SAFE_TEXT:
             wrong.append(f"line {node.lineno}: use harmless, block or paint of rota.cli.render.text")
-        if called == "fixed" and not re.fullmatch(r"fixed\(('[^']*'|\"[^\"]*\")\)", text):
-            wrong.append(f"line {node.lineno}: only a constant is fixed")
+        if called == "literal" and not re.fullmatch(r"literal\(('[^']*'|\"[^\"]*\")\)", text):
+            wrong.append(f"line {node.lineno}: only a constant is a literal")
         if called == "Static" and "markup=False" not in text:
             wrong.append(f"line {node.lineno}: a Static reads markup unless it is told not to")
         if called.endswith(".notify") and "markup=False" not in text:

@@ -46,10 +46,10 @@ class Invocation:
 
 def print_json(value: object) -> None:
     """One JSON value, in one line of stdout."""
-    from rota.cli.render.printing import say
+    from rota.cli.render.printing import print_out
     from rota.cli.render.text import json_text
 
-    say(json_text(value))
+    print_out(json_text(value))
 
 
 def _store(name: str) -> Callable[[click.Context, click.Parameter, Any], Any]:

@@ -144,8 +144,8 @@ def _status(arguments: list[str]) -> int:
         if "--debug" in plain:
             import traceback
 
-            from rota.cli.render.printing import aside
+            from rota.cli.render.printing import print_err
 
-            aside(*traceback.format_exc().splitlines())
+            print_err(*traceback.format_exc().splitlines())
         return report(explain(error), as_json="--json" in plain)
     return result if isinstance(result, int) else 0

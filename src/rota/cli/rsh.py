@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 import click
 
 from rota.cli.command import Invocation, command
-from rota.cli.render.printing import aside
+from rota.cli.render.printing import print_err
 from rota.errors import BadInput, Denied, NoManager, RotaError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _FAILED: Final = 255
 _HINT: Final = "it is meant for launchers such as mpirun, inside a job"
 
 
-class Asked(NamedTuple):
+class SshRequest(NamedTuple):
     """What was asked of us in the words of ssh."""
 
     host: str
@@ -34,7 +34,7 @@ class Asked(NamedTuple):
     tty: bool
 
 
-def parse(words: list[str]) -> Asked:
+def parse(words: list[str]) -> SshRequest:
     """Read `[OPTIONS] [USER@]HOST [COMMAND…]`. Raises `BadInput`."""
     rest = list(words)
     stdin, tty = True, False
@@ -52,12 +52,12 @@ def parse(words: list[str]) -> Asked:
     if not rest:
         raise BadInput("no host is given", hint=_HINT)
     host = rest.pop(0).rpartition("@")[2]
-    return Asked(host, " ".join(rest), stdin, tty or (not rest and os.isatty(0)))
+    return SshRequest(host, " ".join(rest), stdin, tty or (not rest and os.isatty(0)))
 
 
 def run(words: list[str]) -> int:
     """Do what ssh would; what to exit with."""
-    from rota.cli.session.channel_bridge import HungUp, Joint, exit_status, window
+    from rota.cli.session.channel_bridge import ChannelBridge, HungUp, exit_status, window
     from rota.client.channels import Opening
     from rota.client.joined import Joined
 
@@ -77,7 +77,7 @@ def run(words: list[str]) -> int:
     )
     with _call_runner() as client:
         try:
-            return exit_status(Joint(Joined(client, what), tty=asked.tty, stdin=asked.stdin).run())
+            return exit_status(ChannelBridge(Joined(client, what), tty=asked.tty, stdin=asked.stdin).run())
         except HungUp:
             return _FAILED
 
@@ -110,7 +110,7 @@ def main() -> NoReturn:
     except BrokenPipeError:
         status = 141
     except (RotaError, OSError) as error:
-        aside(f"rota-rsh: {explain(error)}")
+        print_err(f"rota-rsh: {explain(error)}")
         status = _FAILED
     sys.exit(status)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.cli.rsh import parse
-from rota.cli.session.channel_bridge import Escape
+from rota.cli.session.channel_bridge import EscapeSequence
 from rota.errors import BadInput
 
 
@@ -25,13 +25,13 @@ from rota.errors import BadInput
     ],
 )
 def test_the_escape_is_found_at_the_beginning_of_a_line_only(typed: bytes, passed: bytes, left: bool) -> None:
-    escape = Escape()
+    escape = EscapeSequence()
     assert (escape.passed(typed), escape.left) == (passed, left)
 
 
 @given(st.lists(st.binary(max_size=5), max_size=8))
 def test_it_does_not_matter_in_how_many_pieces_something_is_typed(pieces: list[bytes]) -> None:
-    whole, parts = Escape(), Escape()
+    whole, parts = EscapeSequence(), EscapeSequence()
     together = whole.passed(b"".join(pieces))
     apart = b""
     for piece in pieces:
@@ -43,7 +43,7 @@ def test_it_does_not_matter_in_how_many_pieces_something_is_typed(pieces: list[b
 
 @given(st.binary(max_size=40).filter(lambda typed: b"~" not in typed))
 def test_what_has_no_escape_in_it_passes_as_it_is(typed: bytes) -> None:
-    assert Escape().passed(typed) == typed
+    assert EscapeSequence().passed(typed) == typed
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from rota.cli.session import grouped_output as grouped_module
-from rota.cli.session.grouped_output import Grouped
-from rota.cli.session.interruptible_writer import Outlet
-from rota.cli.session.job_output import Live
+from rota.cli.session.grouped_output import GroupedPrinter
+from rota.cli.session.interruptible_writer import InterruptibleWriter
+from rota.cli.session.job_output import LivePrinter
 from rota.client.printed import Absent
 from rota.core.states import State
 from rota.errors import EnvironmentFault
@@ -69,14 +69,14 @@ def news(*items: Any) -> Progress:
     return Progress([item for item in items if isinstance(item, Ended)], {}, chunks)
 
 
-def grouped(order: list[int] | None = None, **outputs: bytes) -> tuple[Grouped, io.BytesIO]:
+def grouped(order: list[int] | None = None, **outputs: bytes) -> tuple[GroupedPrinter, io.BytesIO]:
     out = io.BytesIO()
-    return Grouped(FakeClient(**outputs), order=order, stdout=out), out  # type: ignore[arg-type]
+    return GroupedPrinter(FakeClient(**outputs), order=order, stdout=out), out  # type: ignore[arg-type]
 
 
-def live(*, lines: bool, **outputs: bytes) -> tuple[Live, io.BytesIO]:
+def live(*, lines: bool, **outputs: bytes) -> tuple[LivePrinter, io.BytesIO]:
     out = io.BytesIO()
-    return Live(FakeClient(**outputs), lines=lines, stdout=out), out  # type: ignore[arg-type]
+    return LivePrinter(FakeClient(**outputs), lines=lines, stdout=out), out  # type: ignore[arg-type]
 
 
 def test_outputs_come_in_the_order_of_the_ends() -> None:
@@ -210,7 +210,7 @@ def test_a_disk_that_is_full_where_the_output_goes_is_told(path: str) -> None:
     with ExitStack() as stack:
         stream = stack.enter_context(Path(path).open("wb", buffering=0)) if path else Full()
         with pytest.raises(EnvironmentFault, match="output cannot be written: no space left"):
-            Outlet(stream).write(b"what a job printed")
+            InterruptibleWriter(stream).write(b"what a job printed")
 
 
 def test_a_gap_at_the_end_is_marked_too() -> None:

@@ -42,7 +42,7 @@ def _see_help(error: click.UsageError) -> str:
 
 def report(error: RotaError, *, as_json: bool) -> int:
     """Tell the error; returns the exit status."""
-    from rota.cli.render.printing import say
+    from rota.cli.render.printing import print_out
     from rota.cli.render.text import harmless
 
     if as_json:
@@ -52,7 +52,7 @@ def report(error: RotaError, *, as_json: bool) -> int:
         line = json.dumps({"error": body})
         # Whoever parses stdout finds one JSON value there; whoever reads stderr finds the error there.
         try:
-            say(line)
+            print_out(line)
         except OSError:
             pass  # nobody reads it
         if not _same_file():
@@ -63,10 +63,10 @@ def report(error: RotaError, *, as_json: bool) -> int:
 
 
 def _to_stderr(line: str) -> None:
-    from rota.cli.render.printing import aside
+    from rota.cli.render.printing import print_err
 
     try:
-        aside(line)
+        print_err(line)
         sys.stderr.flush()
     except OSError:
         pass  # nobody is there to be told

@@ -7,7 +7,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
-from rota.cli.render.text import Shown, block, cells, harmless, table_lines, width
+from rota.cli.render.text import SafeText, block, cells, harmless, table_lines, width
 
 _INDENT = "    "
 
@@ -22,7 +22,7 @@ def wrapped(text: str, *, indent: str = "") -> list[str]:
 
 def fitted(
     head: Sequence[str], rows: Sequence[Sequence[str]], *, right: str = "", kept: int, notes: Sequence[str]
-) -> Shown:
+) -> SafeText:
     """The table if it fits as it is; else its first `kept` columns, and below each row its note."""
     room = width(sys.stdout)
     whole = table_lines(head, rows, right=right, stream=io.StringIO())

@@ -19,7 +19,7 @@ FAILED: Final = "x"
 Run = tuple[int, int]  #: ids of resources, both ends inclusive
 
 
-class Item(NamedTuple):
+class Bar(NamedTuple):
     """A bar: a job that runs or is planned, or an attempt that is over."""
 
     id: int
@@ -31,14 +31,14 @@ class Item(NamedTuple):
     depth: int = 0  #: what others may lie on is drawn first, what runs last
 
 
-class Owned(NamedTuple):
+class HostResources(NamedTuple):
     """A host with its resources; one that is gone has some of its own for the picture."""
 
     host: GanttHost
     runs: list[Run]
 
 
-def owned(view: GanttView) -> list[Owned]:
+def owned(view: GanttView) -> list[HostResources]:
     """The hosts in their order."""
     runs = [list(runs_of(host.resources)) for host in view.hosts]
     free = max((high for its in runs for _low, high in its), default=0) + 1
@@ -48,11 +48,11 @@ def owned(view: GanttView) -> list[Owned]:
         if not its and (count := lines.get(host.host, 0)):
             its = [(free, free + count - 1)]
             free += count
-        found.append(Owned(host, its))
+        found.append(HostResources(host, its))
     return found
 
 
-def items(view: GanttView, hosts: list[Owned]) -> list[Item]:
+def items(view: GanttView, hosts: list[HostResources]) -> list[Bar]:
     """Everything that is drawn, in the order in which it is drawn."""
     found = [_job(job) for job in view.jobs]
     if view.past is not None:
@@ -61,9 +61,9 @@ def items(view: GanttView, hosts: list[Owned]) -> list[Item]:
     return sorted(found, key=lambda item: (item.depth, item.start))
 
 
-def _job(job: GanttJob) -> Item:
+def _job(job: GanttJob) -> Bar:
     waits = job.state == "ready"
-    return Item(
+    return Bar(
         id=job.id,
         line=PLANNED if waits else RUNS,
         start=job.start.timestamp(),
@@ -74,14 +74,14 @@ def _job(job: GanttJob) -> Item:
     )
 
 
-def _attempt(attempt: GanttAttempt, ids: dict[str, list[int]]) -> Item:
+def _attempt(attempt: GanttAttempt, ids: dict[str, list[int]]) -> Bar:
     mine = [
         ids[host][line]
         for host, lines in attempt.lines
         for line in _numbers(lines)
         if line < len(ids.get(host, ()))
     ]
-    return Item(
+    return Bar(
         id=attempt.id,
         line=ENDED if attempt.state == "complete" else FAILED,
         start=attempt.start.timestamp(),

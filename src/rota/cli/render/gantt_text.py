@@ -13,8 +13,8 @@ from itertools import groupby
 from math import inf
 from typing import Final, NamedTuple
 
-from rota.cli.render.gantt_bars import ENDED, FAILED, Item, Owned, Run, items, owned
-from rota.cli.render.text import Shown, cells, cut, harmless, painted, side_by_side
+from rota.cli.render.gantt_bars import ENDED, FAILED, Bar, HostResources, Run, items, owned
+from rota.cli.render.text import SafeText, cells, cut, harmless, painted, side_by_side
 from rota.pictures.schedule import STEPS_S
 from rota.plan.language.hostlist import fold
 from rota.plan.site.bitset import parse_spans
@@ -52,7 +52,7 @@ _FEW_JOBS: Final = 2000  #: of so many a second picture costs nothing
 _LENGTHS: Final = 24  #: so many usual jobs fit beside each other, unless something else is asked for
 
 
-class Look(NamedTuple):
+class ChartStyle(NamedTuple):
     """How it is to be drawn."""
 
     width: int = 80
@@ -61,20 +61,20 @@ class Look(NamedTuple):
     plain: bool = False  #: only ASCII
 
 
-class Row(NamedTuple):
+class ChartRow(NamedTuple):
     """Resources on which the same happens."""
 
     label: str
     places: tuple[int, ...]  #: one for each column
 
 
-def chart(view: GanttView, begin: float, end: float, look: Look) -> list[str]:
+def chart(view: GanttView, begin: float, end: float, look: ChartStyle) -> list[str]:
     """The picture of what lies between two moments: the axis, a row for everything that differs, a legend."""
     now = view.now.timestamp()
     names = [_name(each) for each in view.hosts]
     room = min(max([len(name) for name in names] + [8]) + 10, max(look.width // 3, 12))
     columns = max(look.width - room - 1, _LEAST)
-    together = Together()
+    together = SharedPlaces()
     hosts = owned(view)
     bars = items(view, hosts)
     rows = list(folded(view, hosts, bars, begin, end, columns, together))
@@ -95,7 +95,7 @@ def chart(view: GanttView, begin: float, end: float, look: Look) -> list[str]:
     return [*lines, "", *legend(look, seen=seen, over={bars[place - 1].line for place in seen if place > 0})]
 
 
-def legend(look: Look, *, seen: Collection[int] = (), over: Collection[str] = ()) -> list[str]:
+def legend(look: ChartStyle, *, seen: Collection[int] = (), over: Collection[str] = ()) -> list[str]:
     """The legend, wrapped to the width. Signs of the past are listed only if they are drawn."""
     dots = "..." if look.plain else "···"
     lines = [""]
@@ -118,7 +118,7 @@ def legend(look: Look, *, seen: Collection[int] = (), over: Collection[str] = ()
 # ------------------------------------------------------------------ who is where
 
 
-class Together:
+class SharedPlaces:
     """Numbers for places that several jobs share; smaller than any other."""
 
     def __init__(self) -> None:
@@ -139,13 +139,13 @@ class Together:
 
 def folded(
     view: GanttView,
-    owners: list[Owned],
-    bars: list[Item],
+    owners: list[HostResources],
+    bars: list[Bar],
     begin: float,
     end: float,
     columns: int,
-    together: Together,
-) -> Iterator[Row]:
+    together: SharedPlaces,
+) -> Iterator[ChartRow]:
     """The rows: resources of a host on which the same happens are one, and so are hosts that look alike."""
     domains = {host.host.partition(".")[2] for host in view.hosts}
     domain = f".{domains.pop()}" if len(domains) == 1 else "."  # one that all share tells nothing
@@ -157,17 +157,17 @@ def folded(
         names = harmless(fold(host for host, _ids in hosts))
         for number, places in enumerate(rows):
             ids = hosts[0][1][number] if len(hosts) == 1 else f"part {number + 1}"
-            yield Row(f"{names} {ids}{state}" if len(rows) > 1 else f"{names}{state}", places)
+            yield ChartRow(f"{names} {ids}{state}" if len(rows) > 1 else f"{names}{state}", places)
 
 
 def _by_host(
     view: GanttView,
-    owners: list[Owned],
-    bars: list[Item],
+    owners: list[HostResources],
+    bars: list[Bar],
     begin: float,
     end: float,
     columns: int,
-    together: Together,
+    together: SharedPlaces,
 ) -> Iterator[tuple[GanttHost, list[tuple[tuple[int, ...], list[Run]]]]]:
     """Each host, with its resources in groups on which the same happens: places, and runs of ids."""
     owned_by = [(low, high, number) for number, its in enumerate(owners) for low, high in its.runs]
@@ -205,7 +205,7 @@ def _by_host(
         yield each.host, list(groups.get(number, {}).items())
 
 
-def _background(view: GanttView, owners: list[Owned]) -> Iterator[tuple[float, float, Run, int]]:
+def _background(view: GanttView, owners: list[HostResources]) -> Iterator[tuple[float, float, Run, int]]:
     """What lies behind the bars: from when to when, where, and what."""
     past = view.past
     now = view.now.timestamp()
@@ -239,7 +239,7 @@ def _fill(
     last: int,
     what: int,
     sharing: set[int],
-    together: Together,
+    together: SharedPlaces,
 ) -> None:
     """What is put there covers what was there; of `sharing` jobs both are seen."""
     some = array("l", [what]) * (last - first)
@@ -284,7 +284,7 @@ def _name(host: GanttHost) -> str:
 # ------------------------------------------------------------------ on the screen
 
 
-def _drawn(places: tuple[int, ...], bars: list[Item], together: Together, look: Look) -> Shown:
+def _drawn(places: tuple[int, ...], bars: list[Bar], together: SharedPlaces, look: ChartStyle) -> SafeText:
     parts = []
     for what, same in groupby(places):
         length = sum(1 for _ in same)
@@ -305,7 +305,7 @@ def _drawn(places: tuple[int, ...], bars: list[Item], together: Together, look: 
     return side_by_side(parts)
 
 
-def _block(bar: Item, length: int) -> str:
+def _block(bar: Bar, length: int) -> str:
     """A bar in so many columns: where it begins, its id if there is room, and a line."""
     id = str(bar.id)
     if len(id) == length:
@@ -324,23 +324,23 @@ def _shared_block(ids: list[int], length: int) -> str:
     return text.ljust(length, "*") if length > 1 else "*"
 
 
-def _bar_colour(bar: Item, look: Look) -> str:
+def _bar_colour(bar: Bar, look: ChartStyle) -> str:
     if bar.line == FAILED:
         return "38;5;16;48;5;203" if look.colours >= 256 else "30;41"
     return _colour(bar.id, look)
 
 
-def _colour(id: int, look: Look) -> str:
+def _colour(id: int, look: ChartStyle) -> str:
     if look.colours >= 256:
         return f"38;5;16;48;5;{_MANY[id % len(_MANY)]}"
     return f"30;{_FEW[id % len(_FEW)]}"
 
 
-def _painted(text: str, code: str, look: Look) -> Shown:
+def _painted(text: str, code: str, look: ChartStyle) -> SafeText:
     return painted(text, code) if look.colours else harmless(text)
 
 
-def _padded(label: str, width: int, look: Look) -> str:
+def _padded(label: str, width: int, look: ChartStyle) -> str:
     """The label in so many columns; names often differ in their ends, so the middle goes."""
     text = label
     if cells(label) > width:
@@ -350,7 +350,7 @@ def _padded(label: str, width: int, look: Look) -> str:
     return text + " " * (width - cells(text))
 
 
-def _axis(begin: float, end: float, now: int | None, columns: int, left: int, look: Look) -> Iterator[str]:
+def _axis(begin: float, end: float, now: int | None, columns: int, left: int, look: ChartStyle) -> Iterator[str]:
     """Local times above marks; and where now is."""
     ticks = list(ticks_of(begin, end, columns))
     labels, marks = [" "] * columns, [" "] * columns

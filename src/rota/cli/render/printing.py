@@ -1,6 +1,6 @@
-"""The one way in which commands print: lines to stdout and stderr. Whatever is not `Shown` is escaped.
+"""How commands print: lines to stdout and stderr, in which everything but `SafeText` is escaped.
 
-What jobs print is passed on byte for byte elsewhere, on purpose (`output`, `logs`, `joining`, `interactive`).
+The output of jobs does not come through here: `session` and `rota logs` pass it on byte for byte.
 """
 
 from __future__ import annotations
@@ -8,44 +8,44 @@ from __future__ import annotations
 import sys
 from typing import Final, Literal
 
-from rota.cli.render.text import Shown, block, fixed, harmless
+from rota.cli.render.text import SafeText, block, harmless, literal
 
-_CLEARED: Final = fixed("\r\x1b[K")
+_CLEARED: Final = literal("\r\x1b[K")
 
 End = Literal["\n", "\r\n", ""]
 
 
-def say(*lines: str) -> None:
-    """Print lines on stdout. A plain text is one line whatever is in it; only what is `Shown` may have several."""
+def print_out(*lines: str) -> None:
+    """Print lines on stdout. A plain `str` is one line, with line ends escaped; `SafeText` may have several."""
     if lines:
-        sys.stdout.write(block(lines) + fixed("\n"))
+        sys.stdout.write(block(lines) + literal("\n"))
 
 
-def aside(*lines: str, end: End = "\n") -> None:
-    """The same on stderr: what is said beside the result."""
+def print_err(*lines: str, end: End = "\n") -> None:
+    """Print lines on stderr: warnings, progress and errors, which are not part of the result."""
     sys.stderr.write(str(block(lines)) + end)
 
 
 def confirmed(question: str) -> bool:
-    """Ask on the terminal. No, unless yes was said."""
+    """Ask a yes-or-no question on the terminal; no is the default."""
     import click
 
     return click.confirm(harmless(question), default=False, err=True)
 
 
 def redraw(line: str) -> None:
-    """Draw a line of stderr over the one before. Only for a terminal."""
+    """Replace the line drawn before on stderr, which must be a terminal."""
     sys.stderr.write(_CLEARED + harmless(line))
     sys.stderr.flush()
 
 
 def wipe() -> None:
-    """Take away what `redraw` has drawn."""
+    """Erase what `redraw` has drawn."""
     sys.stderr.write(_CLEARED)
     sys.stderr.flush()
 
 
-def draw(picture: Shown) -> None:
-    """Put a screen, with its control sequences, on stdout at once."""
+def draw(picture: SafeText) -> None:
+    """Write a whole screen, with its control sequences, to stdout."""
     sys.stdout.write(picture)
     sys.stdout.flush()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from rota.cli.render.printing import redraw, wipe
-from rota.cli.render.text import Shown, coloured, cut, is_terminal, paint, width
+from rota.cli.render.text import SafeText, coloured, cut, is_terminal, paint, width
 from rota.units import about_duration
 
 _REDRAW_S: Final = 0.1
@@ -73,7 +73,7 @@ class ProgressLine:
             self._drawn = False
             self._last = 0.0
 
-    def text(self, now: float) -> Shown:
+    def text(self, now: float) -> SafeText:
         """The line as it would be drawn now."""
         counts = self._counts
         total = sum(counts.values()) - self._skipped

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from rota.cli.render.printing import redraw, say, wipe
+from rota.cli.render.printing import print_out, redraw, wipe
 from rota.cli.render.text import count, cut, harmless, is_terminal, table, width
 from rota.sim.metrics import Metrics
 from rota.units import about_duration
@@ -68,13 +68,15 @@ def _row(policy: str, jobs: int, metrics: Metrics) -> list[str]:
 def tell_replays(name: str, processors: int, results: Mapping[str, ReplayResult]) -> None:
     """One trace, a row for each policy."""
     first = next(iter(results.values()))
-    say(f"{harmless(name)} on {count(processors, 'processor')}")
+    print_out(f"{harmless(name)} on {count(processors, 'processor')}")
     rows = [_row(policy, len(each.ran), each.metrics) for policy, each in results.items()]
-    say(table(_HEAD, rows, right="lrrrrrr"))
+    print_out(table(_HEAD, rows, right="lrrrrrr"))
     if first.skipped:
         shown = "; ".join(f"job {job.id}: {reason}" for job, reason in first.skipped[:_SKIPPED_SHOWN])
         more = len(first.skipped) - _SKIPPED_SHOWN
-        say(f"skipped {count(len(first.skipped), 'job')}: {shown}{f'; and {more:,} more' if more > 0 else ''}")
+        print_out(
+            f"skipped {count(len(first.skipped), 'job')}: {shown}{f'; and {more:,} more' if more > 0 else ''}"
+        )
 
 
 # ------------------------------------------------------------------ a whole site
@@ -94,7 +96,7 @@ def metrics_of(result: Mapping[str, Any]) -> Metrics:
 def tell_sites(results: Mapping[str, Mapping[str, Any]]) -> None:
     """One trace, a row for each policy."""
     rows = [_row(policy, len(jobs_of(each)), metrics_of(each)) for policy, each in results.items()]
-    say(table(_HEAD, rows, right="lrrrrrr"))
+    print_out(table(_HEAD, rows, right="lrrrrrr"))
 
 
 def tell_site(result: Mapping[str, Any], *, plan_only: bool) -> None:
@@ -105,6 +107,6 @@ def tell_site(result: Mapping[str, Any], *, plan_only: bool) -> None:
         cells = (job["id"], job["state"], job["submit"], job["start"], job["end"], job["resources"], reason)
         rows.append([harmless("-" if cell is None else str(cell)) for cell in cells])
     head = ["ID", "STATE", "SUBMIT", "START", "END", "RESOURCES", "REASON"]
-    say(table(head, rows, right="rlrrrll", state=1) if rows else "no jobs")
+    print_out(table(head, rows, right="rlrrrll", state=1) if rows else "no jobs")
     if not plan_only:
-        say("", note(len(rows), metrics_of(result)))
+        print_out("", note(len(rows), metrics_of(result)))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rota.cli.render.text import Shown, block, cells, count, cut, harmless, paint, side_by_side
+from rota.cli.render.text import SafeText, block, cells, count, cut, harmless, paint, side_by_side
 from rota.core.states import LEASED, TERMINAL, State
 from rota.units import about_duration
 
@@ -27,7 +27,7 @@ _RUNNING: Final = [state.label for state in LEASED if state is not State.SCHEDUL
 _DONE: Final = [state.label for state in TERMINAL]
 
 
-class Space(NamedTuple):
+class Canvas(NamedTuple):
     """What there is to draw on. None: nothing is cut."""
 
     columns: int | None = None
@@ -36,8 +36,8 @@ class Space(NamedTuple):
 
 
 def status_text(
-    found: StatusView, space: Space, *, now: datetime | None = None, states: Collection[str] = ()
-) -> Shown:
+    found: StatusView, space: Canvas, *, now: datetime | None = None, states: Collection[str] = ()
+) -> SafeText:
     """The whole answer. With fewer lines than groups, only the busiest groups. `states` have a column though no
     job may be in them."""
     if not found.counts:
@@ -152,7 +152,7 @@ def done_parts(counts: Mapping[str, int], size: int) -> list[tuple[str, str]]:
     return [piece for piece in [(text[:left], "complete"), *pieces] if piece[0]]
 
 
-def _table(found: StatusView, names: list[str], space: Space, now: datetime, shown: Collection[str]) -> list[str]:
+def _table(found: StatusView, names: list[str], space: Canvas, now: datetime, shown: Collection[str]) -> list[str]:
     states = {s.label: (s.label,) for s in State if s.label in shown}
     folded = {name: members for name, members in _FOLDED.items() if not set(shown).isdisjoint(members)}
     if space.columns is None:
@@ -175,7 +175,7 @@ def _drawn(
     found: StatusView,
     names: list[str],
     columns: Mapping[str, Iterable[str]],
-    space: Space,
+    space: Canvas,
     now: datetime,
     *,
     bar_size: int,

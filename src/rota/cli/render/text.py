@@ -1,10 +1,10 @@
-"""Text for people: hostile text made harmless, tables, colours. Pure, but for asking about the terminal.
+"""Text for people: escaping, tables, colours. Pure, apart from questions about the terminal.
 
-Whatever is a plain `str` is hostile: it may come from a job, an agent or another user. `Shown` is the type of text
-that a terminal may have as it is. Only this module makes it, and only from text that was escaped, or that is
-written in our own code. `rota.cli.render.printing` escapes everything else.
+A plain `str` counts as hostile: it may come from a job, an agent or another user. `SafeText` may go to a terminal
+as it is. Only this module makes it, from text that was escaped or that is a constant in our code;
+`rota.cli.render.printing` escapes everything else.
 
-On a terminal tables fit its width; piped, nothing is ever cut and nothing is coloured.
+On a terminal, tables are fitted to its width. In a pipe nothing is cut and nothing is coloured.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ _COLOURS: Final = {
 }
 
 
-class Shown(str):
+class SafeText(str):
     """Text that may be printed as it is. Plain text added to it is escaped; all else makes it plain again."""
 
     __slots__ = ()
 
-    def __add__(self, other: str) -> Shown:
-        return Shown(str.__add__(self, harmless(other)))
+    def __add__(self, other: str) -> SafeText:
+        return SafeText(str.__add__(self, harmless(other)))
 
-    def __radd__(self, other: str) -> Shown:
-        return Shown(str.__add__(harmless(other), self))
+    def __radd__(self, other: str) -> SafeText:
+        return SafeText(str.__add__(harmless(other), self))
 
 
 @cache
@@ -60,39 +60,39 @@ def unsafe() -> re.Pattern[str]:
     return re.compile(_UNSAFE)
 
 
-def harmless(text: str) -> Shown:
+def harmless(text: str) -> SafeText:
     """The text with everything unprintable shown as an escape, in one line."""
-    if isinstance(text, Shown):
+    if isinstance(text, SafeText):
         return text
-    return Shown(text if text.isprintable() else unsafe().sub(_escape, text))
+    return SafeText(text if text.isprintable() else unsafe().sub(_escape, text))
 
 
-def fixed(text: str) -> Shown:
+def literal(text: str) -> SafeText:
     """Our own control sequences. The text must be a constant in the code, which a test sees to."""
-    return Shown(text)
+    return SafeText(text)
 
 
-def block(lines: Iterable[str]) -> Shown:
+def block(lines: Iterable[str]) -> SafeText:
     """Lines below each other."""
-    return Shown("\n".join(map(harmless, lines)))
+    return SafeText("\n".join(map(harmless, lines)))
 
 
-def side_by_side(parts: Iterable[str], *, gap: Literal["", "  ", "\t"] = "") -> Shown:
+def side_by_side(parts: Iterable[str], *, gap: Literal["", "  ", "\t"] = "") -> SafeText:
     """Parts of one line."""
-    return Shown(gap.join(map(harmless, parts)).rstrip(" "))
+    return SafeText(gap.join(map(harmless, parts)).rstrip(" "))
 
 
-def rows_ended(lines: Shown, end: Shown) -> Shown:
+def rows_ended(lines: SafeText, end: SafeText) -> SafeText:
     """The same lines with another end of each but the last."""
-    return Shown(lines.replace("\n", end))
+    return SafeText(lines.replace("\n", end))
 
 
-def json_text(value: object) -> Shown:
+def json_text(value: object) -> SafeText:
     """JSON in one line, with what a terminal might obey as \\u escapes: it means the same to a program."""
     import msgspec
 
     text = msgspec.json.encode(value).decode()
-    return Shown(text if text.isprintable() else unsafe().sub(_json_escape, text))
+    return SafeText(text if text.isprintable() else unsafe().sub(_json_escape, text))
 
 
 def _json_escape(match: re.Match[str]) -> str:
@@ -105,7 +105,7 @@ def _escape(match: re.Match[str]) -> str:
     return _SHORT.get(character) or character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
-def command_text(cmd: str | list[str]) -> Shown:
+def command_text(cmd: str | list[str]) -> SafeText:
     """A command on one line, a list quoted as a shell would need it."""
     if isinstance(cmd, str):
         return harmless(cmd)
@@ -137,15 +137,15 @@ def coloured(stream: TextIO) -> bool:
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def paint(text: str, kind: str, *, on: bool) -> Shown:
+def paint(text: str, kind: str, *, on: bool) -> SafeText:
     code = _COLOURS.get(kind)
     return painted(text, code) if on and code else harmless(text)
 
 
-def painted(text: str, code: str) -> Shown:
+def painted(text: str, code: str) -> SafeText:
     """The text in a colour, given as numbers between semicolons."""
     assert not code.strip("0123456789;")
-    return Shown(f"\x1b[{code}m{harmless(text)}\x1b[0m")
+    return SafeText(f"\x1b[{code}m{harmless(text)}\x1b[0m")
 
 
 def cells(text: str) -> int:
@@ -173,7 +173,7 @@ def table(
     stream: TextIO | None = None,
     right: str = "",
     state: int = -1,
-) -> Shown:
+) -> SafeText:
     """Columns, the last one as wide as there is room. `right` has an `r` for columns aligned right;
     `state` is the column coloured by its text."""
     return block(table_lines(head, rows, stream=stream, right=right, state=state))
@@ -186,7 +186,7 @@ def table_lines(
     stream: TextIO | None = None,
     right: str = "",
     state: int = -1,
-) -> list[Shown]:
+) -> list[SafeText]:
     """The same, as one text for the head and one for each row."""
     stream = stream or sys.stdout
     shown = [[harmless(text) for text in row] for row in (head, *rows)]
@@ -212,7 +212,7 @@ def table_lines(
             used += widths[column] + 2
             drawn = paint(text, text, on=colour and number > 0 and column == state)
             parts.append(str(pad + drawn if aligned else drawn + pad))
-        line = Shown("  ".join(parts).rstrip())  # of harmless parts
+        line = SafeText("  ".join(parts).rstrip())  # of harmless parts
         lines.append(painted(line, _COLOURS["bold"]) if number == 0 and colour else line)
     return lines
 

@@ -20,11 +20,11 @@ from rota.cli.render.text import count, harmless
 from rota.cli.screen.details import Details
 from rota.cli.screen.dialogs import Help, Question
 from rota.cli.screen.line_filter import HarmlessLines
-from rota.cli.screen.refresher import PAGE, SEARCHED, Feed, Said, Seen, Trouble, View
+from rota.cli.screen.refresher import PAGE, SEARCHED, ManagerLost, Notice, Refreshed, Refresher, TableView
 from rota.cli.screen.row_filter import Filter, parse_filter
 from rota.cli.screen.rows import GROUPS, RED, RUNNING, TABS, Tab, command, group_row
 from rota.cli.screen.summary import summary
-from rota.cli.screen.table import Table
+from rota.cli.screen.table import RowTable
 from rota.client.fields.values import with_commas
 from rota.core.jobs.reason_texts import sentence
 from rota.errors import BadInput
@@ -69,8 +69,8 @@ class TopApp(App[None]):
         super().__init__()
         self._harmless = HarmlessLines()
         self._connect = connect
-        self._feed = Feed(client, self.post_message)
-        self._view = View(states=RUNNING.states, filter=parse_filter(filter))
+        self._feed = Refresher(client, self.post_message)
+        self._view = TableView(states=RUNNING.states, filter=parse_filter(filter))
         self._pages: list[int] = []  #: where the pages before this one began
         self._next: str | None = None
         self._status: StatusView | None = None
@@ -79,7 +79,7 @@ class TopApp(App[None]):
         # What the threads say may come while the screen is being taken down: nothing is looked up by its name.
         self._above = Static(id="summary", markup=False)
         self._tabs = TabbedContent(initial=RUNNING.name, id="tabs")
-        self._tables = {tab.name: Table(tab) for tab in TABS}
+        self._tables = {tab.name: RowTable(tab) for tab in TABS}
         self._empty = {tab.name: Static(classes="empty", markup=False) for tab in TABS}
         self._below = Static(id="line", markup=False)
         self._field = Input(placeholder="text, @group, host=x, user=x, 12-20, last", id="filter")
@@ -111,7 +111,7 @@ class TopApp(App[None]):
 
     # ------------------------------------------------------------------ what is shown
 
-    def on_seen(self, message: Seen) -> None:
+    def on_refreshed(self, message: Refreshed) -> None:
         now = datetime.now(UTC)
         self._status = message.status
         for screen in self.screen_stack:
@@ -124,11 +124,11 @@ class TopApp(App[None]):
             self._page = None  # it was asked for before something else was chosen
         self._draw(now)
 
-    def on_trouble(self, message: Trouble) -> None:
+    def on_manager_lost(self, message: ManagerLost) -> None:
         self._trouble = message.text
         self._draw(datetime.now(UTC))
 
-    def on_said(self, message: Said) -> None:
+    def on_notice(self, message: Notice) -> None:
         self.notify(harmless(message.text), severity="warning" if message.wrong else "information", markup=False)
 
     def on_resize(self) -> None:
@@ -203,7 +203,7 @@ class TopApp(App[None]):
 
     # ------------------------------------------------------------------ where one looks
 
-    def _table(self) -> Table:
+    def _table(self) -> RowTable:
         return self._tables[self._view.tab]
 
     def _look(self, **changes: object) -> None:
@@ -234,7 +234,7 @@ class TopApp(App[None]):
             self._table().focus()
             self._draw(datetime.now(UTC))
 
-    def on_table_beyond(self, message: Table.Beyond) -> None:
+    def on_row_table_beyond(self, message: RowTable.Beyond) -> None:
         if message.step > 0 and self._next is not None and self._page is not None:
             self._pages.append(self._view.cursor)
             self._page = None
@@ -286,7 +286,7 @@ class TopApp(App[None]):
         try:
             chosen = parse_filter(message.value)
         except BadInput as error:
-            self.on_said(Said(str(error), wrong=True))
+            self.on_notice(Notice(str(error), wrong=True))
             return
         message.input.display = False
         self._table().focus()

@@ -17,7 +17,7 @@ from textual.widgets import Footer, Log, Static
 from rota.cli.render.job_text import exit_text, ran_s
 from rota.cli.render.status_text import span_text
 from rota.cli.render.text import command_text, harmless
-from rota.cli.screen.job_output import OutputOver, Printed, Tail
+from rota.cli.screen.job_output import OutputOver, OutputTail, OutputText
 from rota.cli.screen.rows import STYLES
 from rota.core.jobs.reason_texts import sentence
 from rota.units import about_duration, about_size
@@ -45,7 +45,7 @@ class Details(Screen[None]):
         super().__init__()
         self.job = job
         self._connect = connect
-        self._tail = Tail(connect, job, self.post_message)
+        self._tail = OutputTail(connect, job, self.post_message)
         self._last_state = ""
         self._facts = Static(Text(f"job {self.job}…"), id="facts", markup=False)
         self._title = Static(Text("OUTPUT", "bold"), id="output-title", markup=False)
@@ -75,11 +75,11 @@ class Details(Screen[None]):
         if self._last_state in ended and job.state not in ended:
             # It runs again: what it prints now is something new.
             self._tail.stop()
-            self._tail = Tail(self._connect, self.job, self.post_message)
+            self._tail = OutputTail(self._connect, self.job, self.post_message)
             self._tail.start()
         self._last_state = job.state
 
-    def on_printed(self, message: Printed) -> None:
+    def on_output_text(self, message: OutputText) -> None:
         self._log.write(message.text, scroll_end=self._log.is_vertical_scroll_end)
 
     def on_output_over(self, message: OutputOver) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from textual.message import Message
 
 from rota.cli.render.text import harmless
-from rota.cli.session.job_output import Live
+from rota.cli.session.job_output import LivePrinter
 from rota.errors import RotaError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _POLL_S: Final = 0.25
 _ENDED: Final = ("complete", "failed", "cancelled")
 
 
-class Printed(Message):
+class OutputText(Message):
     """Harmless text, to be put after what there is."""
 
     def __init__(self, text: str) -> None:
@@ -40,7 +40,7 @@ class OutputOver(Message):
         self.trouble = trouble
 
 
-class Tail(threading.Thread):
+class OutputTail(threading.Thread):
     """Posts the output of one job until it has ended."""
 
     def __init__(self, connect: Callable[[], Client], job: int, post: Callable[[Message], object]) -> None:
@@ -74,7 +74,7 @@ class Tail(threading.Thread):
                 if self._over.is_set():
                     return
             if data:
-                self._say(Printed(Readable().text(data)))
+                self._say(OutputText(Readable().text(data)))
 
     def _follow(self, client: Client) -> None:
         printer = _Collector(client)
@@ -84,7 +84,7 @@ class Tail(threading.Thread):
                 if (progress := watching.poll(_POLL_S)) is not None:
                     printer.take(progress)
                     if text := printer.text():
-                        self._say(Printed(text))
+                        self._say(OutputText(text))
 
     def _say(self, message: Message) -> None:
         if not self._over.is_set():
@@ -103,7 +103,7 @@ class Readable:
         return "\n".join(harmless(line.rpartition("\r")[2].expandtabs()) for line in lines)
 
 
-class _Collector(Live):
+class _Collector(LivePrinter):
     """Gathers what would be printed."""
 
     def __init__(self, client: Client) -> None:

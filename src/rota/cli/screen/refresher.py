@@ -33,7 +33,7 @@ _REASONS: Final = 4
 _REASON_AGE_S: Final = 10.0
 
 
-class View(Struct, frozen=True):
+class TableView(Struct, frozen=True):
     """What is being looked at."""
 
     tab: str = "running"
@@ -44,10 +44,10 @@ class View(Struct, frozen=True):
     details: int = 0  #: the job that is shown alone
 
 
-class Seen(Message):
+class Refreshed(Message):
     """What there is to see now."""
 
-    def __init__(self, view: View, status: StatusView, page: JobPage | None, job: JobView | None) -> None:
+    def __init__(self, view: TableView, status: StatusView, page: JobPage | None, job: JobView | None) -> None:
         super().__init__()
         self.view = view
         self.status = status
@@ -55,7 +55,7 @@ class Seen(Message):
         self.job = job
 
 
-class Trouble(Message):
+class ManagerLost(Message):
     """The manager does not answer. An empty text: it does again."""
 
     def __init__(self, text: str) -> None:
@@ -63,7 +63,7 @@ class Trouble(Message):
         self.text = text
 
 
-class Said(Message):
+class Notice(Message):
     """The answer to an action, or what is wrong with what was asked for."""
 
     def __init__(self, text: str, *, wrong: bool = False) -> None:
@@ -72,20 +72,20 @@ class Said(Message):
         self.wrong = wrong
 
 
-class Feed(threading.Thread):
+class Refresher(threading.Thread):
     """Asks the manager about once a second and posts what it hears; carries out actions in between."""
 
     def __init__(self, client: Client, post: Callable[[Message], object]) -> None:
         super().__init__(name="feed", daemon=True)
         self._client = client
         self._post = post
-        self._view = View()
+        self._view = TableView()
         self._orders: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._over = False
         self._gone = False
         self._reasons: dict[int, tuple[float, ReasonView | None]] = {}
 
-    def look(self, view: View, *, now: bool = True) -> None:
+    def look(self, view: TableView, *, now: bool = True) -> None:
         """Show this from now on; at once, or when it is time."""
         self._view = view
         if now:
@@ -126,30 +126,30 @@ class Feed(threading.Thread):
             what()
         except NoManager as error:
             self._gone = True
-            self._post(Trouble(error.message))
+            self._post(ManagerLost(error.message))
         except RotaError as error:
-            self._post(Said(str(error), wrong=True))
+            self._post(Notice(str(error), wrong=True))
         else:
             if self._gone:
                 self._gone = False
-                self._post(Trouble(""))
+                self._post(ManagerLost(""))
 
     def _act(self, verb: str, selectors: list[str], done: str) -> None:
         acted = self._client.act(verb, *selectors)
         ids = f": {few_ranges(acted.changed, 4)}" if acted.changed else ""
         if acted.changed or not acted.missing:
-            self._post(Said(f"{count(len(acted.changed), 'job')} {done}{ids}", wrong=not acted.changed))
+            self._post(Notice(f"{count(len(acted.changed), 'job')} {done}{ids}", wrong=not acted.changed))
         else:
-            self._post(Said(f"there is no job {few_ranges(acted.missing, 4)}", wrong=True))
+            self._post(Notice(f"there is no job {few_ranges(acted.missing, 4)}", wrong=True))
 
     def _refresh(self) -> None:
         view = self._view
         status = self._client.status()
         page = self._page(view) if view.states else None
         job = self._client.job(view.details) if view.details else None
-        self._post(Seen(view, status, page, job))
+        self._post(Refreshed(view, status, page, job))
 
-    def _page(self, view: View) -> JobPage:
+    def _page(self, view: TableView) -> JobPage:
         limit = SEARCHED if view.filter.text else PAGE
         page = self._client.jobs(*view.filter.selectors(view.states), limit=limit, cursor=view.cursor)
         if view.filter.text:

@@ -13,7 +13,7 @@ from textual.widgets import DataTable
 from rota.cli.screen.rows import Tab, needs, widths
 
 
-class Table(DataTable[Text]):
+class RowTable(DataTable[Text]):
     """One page of rows, each with a key of its own."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

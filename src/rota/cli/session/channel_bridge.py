@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
-from rota.cli.render.printing import aside
+from rota.cli.render.printing import print_err
 from rota.errors import from_code
 from rota.wire import messages as m
 
@@ -37,7 +37,7 @@ def window() -> tuple[int, int]:
     return 24, 80
 
 
-class Escape:
+class EscapeSequence:
     """Finds `~.` at the beginning of a line in what is typed."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ def raw_terminal(*, on: bool) -> Iterator[None]:
             termios.tcsetattr(0, termios.TCSADRAIN, before)
 
 
-class Signals:
+class SignalQueue:
     """Signals that came, and a descriptor that tells of them."""
 
     def __init__(self, numbers: tuple[int, ...]) -> None:
@@ -95,7 +95,7 @@ class Signals:
         self._before: dict[int, object] = {}
         self.told, self._tell = socket.socketpair()
 
-    def __enter__(self) -> Signals:
+    def __enter__(self) -> SignalQueue:
         for end in (self.told, self._tell):
             end.setblocking(False)
         self._wakeup = signal.set_wakeup_fd(self._tell.fileno(), warn_on_full_buffer=False)
@@ -121,7 +121,7 @@ class Signals:
         return came
 
 
-class Joint:
+class ChannelBridge:
     """One channel and our streams, until one of them ends."""
 
     def __init__(
@@ -130,7 +130,7 @@ class Joint:
         self._channel = channel
         self._on_opened = opened
         self._tty = tty
-        self._escape = Escape() if tty and os.isatty(0) else None
+        self._escape = EscapeSequence() if tty and os.isatty(0) else None
         self._listening = stdin
         self._ends_input = stdin
         self._opened = False
@@ -140,7 +140,7 @@ class Joint:
         """How it ended. Raises what opening it was refused with, `Disconnected`, `HungUp`."""
         heard = (signal.SIGWINCH, signal.SIGTERM) if self._tty else _PASSED_ON
         self._leaves_on = (signal.SIGHUP, signal.SIGTERM) if self._tty else (signal.SIGHUP,)
-        with Signals((*heard, signal.SIGHUP)) as signals, contextlib.ExitStack() as stack:
+        with SignalQueue((*heard, signal.SIGHUP)) as signals, contextlib.ExitStack() as stack:
             while True:
                 end = self._take()
                 if end is not None:
@@ -230,5 +230,5 @@ def exit_status(end: m.ChannelEnd) -> int:
     if end.lost or (end.exit_code is None and end.signal is None):
         raise failure(end)
     if end.message:
-        aside(f"rota: {end.message}")
+        print_err(f"rota: {end.message}")
     return end.exit_code if end.exit_code is not None else 128 + (end.signal or 0)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _HELD: Final = 16 << 20
 
 
-class Grouped(Printer):
+class GroupedPrinter(Printer):
     """The whole output of a job when it has ended; in the order of the input if asked."""
 
     def __init__(self, client: Client, *, order: list[int] | None = None, stdout: BinaryIO | None = None) -> None:

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from rota.cli.command import Invocation
-from rota.cli.render.printing import aside
+from rota.cli.render.printing import print_err
 
 if TYPE_CHECKING:
     from rota.cli.session.submission import Submission
@@ -103,7 +103,7 @@ class Interactive:
             # Somebody who waits and gives up, or whose terminal has gone.
             self._client().kill(str(self._job))
             if left.number != signal.SIGHUP:
-                aside("", f"rota: job {self._job} was cancelled")
+                print_err("", f"rota: job {self._job} was cancelled")
             return 128 + left.number
         finally:
             for number, handler in before.items():
@@ -140,7 +140,7 @@ class Interactive:
         text = harmless(reasons[0].message) if reasons else "it waits for its turn"
         if text != self._told:
             self._told = text
-            aside(f"rota: job {self._job} waits: {text}")
+            print_err(f"rota: job {self._job} waits: {text}")
 
     # -------------------------------------------------------------- while it runs
 
@@ -157,7 +157,7 @@ class Interactive:
                     return
                 why = end.message
             except HungUp:
-                aside(f"rota: hung up; job {self._job} ends")
+                print_err(f"rota: hung up; job {self._job} ends")
                 return
             except Disconnected as lost:
                 why = lost.message
@@ -169,7 +169,7 @@ class Interactive:
 
     def _attached_once(self) -> m.ChannelEnd | None:
         """Attach, until something ends; None if the job does not run any more."""
-        from rota.cli.session.channel_bridge import Joint, window
+        from rota.cli.session.channel_bridge import ChannelBridge, window
         from rota.client.channels import Opening
         from rota.client.joined import Joined
         from rota.errors import BadInput
@@ -182,7 +182,7 @@ class Interactive:
         channel = Joined(client, Opening(job=self._job, attach=True, rows=rows, cols=cols, seen=self._seen))
         before = self._seen
         try:
-            end = Joint(channel, tty=True, opened=self._opened).run()
+            end = ChannelBridge(channel, tty=True, opened=self._opened).run()
         except BadInput as error:
             if error.code != "not_running":
                 raise
@@ -193,13 +193,13 @@ class Interactive:
         finally:
             self._seen = before + channel.received
         if end.exit_code is None and end.signal is None and end.message and not end.lost:
-            aside(f"rota: {end.message}")
+            print_err(f"rota: {end.message}")
         return end
 
     def _opened(self) -> None:
         self._attached = True
         if self._lost_at is not None:
-            aside("rota: attached again", end="\r\n")
+            print_err("rota: attached again", end="\r\n")
         self._lost_at = None
 
     def _again(self, why: str) -> None:
@@ -209,7 +209,7 @@ class Interactive:
         now = time.monotonic()
         if self._lost_at is None:
             self._lost_at = now
-            aside(f"rota: {why}; trying again for {self._grace_s:g} s")
+            print_err(f"rota: {why}; trying again for {self._grace_s:g} s")
         elif now - self._lost_at > self._grace_s:
             raise NoManager(
                 f"{why}; the terminal of job {self._job} is given up", hint="see 'rota manager status'"
@@ -232,9 +232,9 @@ class Interactive:
                 sys.stdout.buffer.write(part.replace(b"\r\n", b"\n"))
             sys.stdout.buffer.flush()
         if job.state != "complete" and job.reason is not None and job.reason.code not in ("exit", ""):
-            aside(f"rota: job {self._job} {job.state}: {harmless(job.reason.message)}")
+            print_err(f"rota: job {self._job} {job.state}: {harmless(job.reason.message)}")
         if any(line.event == "walltime-over" for line in job.story or ()):
-            aside(f"rota: job {self._job}: its walltime is over")
+            print_err(f"rota: job {self._job}: its walltime is over")
         return exit_status(settled)
 
     def _client(self) -> Client:

@@ -16,7 +16,7 @@ _PIPE_BUF: Final = 4096
 _LOOK_S: Final = 0.2
 
 
-class Outlet:
+class InterruptibleWriter:
     """A stream of ours. `waiting` is called again and again while its reader does not read; it may raise.
 
     Raises `EnvironmentFault` if it cannot be written to, but `BrokenPipeError` if nobody reads it any more.

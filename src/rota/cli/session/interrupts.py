@@ -14,7 +14,7 @@ from typing import Final
 
 import click
 
-from rota.cli.render.printing import aside
+from rota.cli.render.printing import print_err
 from rota.cli.render.text import is_terminal
 
 #: A closed terminal reads as nothing: then nobody is there to be asked.
@@ -61,13 +61,13 @@ class Interrupts:
 
 
 @contextmanager
-def telling(what_is: Callable[[], str]) -> Iterator[None]:
+def explain_interrupt(what_is: Callable[[], str]) -> Iterator[None]:
     """If Ctrl-C ends what is done here, say what has become of the jobs."""
     try:
         yield
     except KeyboardInterrupt:
         own_line = [""] if is_terminal(sys.stderr) else []  # the terminal shows ^C
-        aside(*own_line, f"rota: interrupted; {what_is()}")
+        print_err(*own_line, f"rota: interrupted; {what_is()}")
         raise click.Abort from None  # all has been said
 
 
@@ -84,18 +84,18 @@ def ask() -> str:
         before = termios.tcgetattr(terminal)
         try:
             tty.setcbreak(terminal)  # one key, without Enter
-            aside("", "rota: [d]etach, [c]ancel, [k]eep waiting? ", end="")
+            print_err("", "rota: [d]etach, [c]ancel, [k]eep waiting? ", end="")
             sys.stderr.flush()
             while True:
                 key = os.read(terminal, 1).decode("ascii", "replace").lower()
                 if word := _CHOICES.get(key):
-                    aside(word)
+                    print_err(word)
                     return word
         finally:
             termios.tcsetattr(terminal, termios.TCSADRAIN, before)
             os.close(terminal)
     except KeyboardInterrupt:
-        aside("cancel")
+        print_err("cancel")
         return "cancel"
     except (OSError, termios.error):
         return "cancel"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from rota.cli.session.interruptible_writer import Outlet
+from rota.cli.session.interruptible_writer import InterruptibleWriter
 from rota.core.states import TERMINAL
 from rota.wire.gaps import NOT_KEPT, mark
 from rota.wire.messages import Chunk, Ended, Progress
@@ -50,8 +50,8 @@ class Printer:
     ) -> None:
         self.client = client
         self.waiting: Callable[[], None] = lambda: None  #: called while nobody reads what we write; may raise
-        self._out = Outlet(stdout or sys.stdout.buffer, lambda: self.waiting())
-        self._err = Outlet(stderr or sys.stderr.buffer, lambda: self.waiting())
+        self._out = InterruptibleWriter(stdout or sys.stdout.buffer, lambda: self.waiting())
+        self._err = InterruptibleWriter(stderr or sys.stderr.buffer, lambda: self.waiting())
         self._ended: set[tuple[int, int]] = set()
         self.before: Callable[[], None] = lambda: None  #: called before something is printed
         self.took: Callable[..., None] = _nobody  #: called with what of the live output was dealt with
@@ -179,7 +179,7 @@ class Printer:
         self.incomplete = self.incomplete or bool(absent)
 
 
-class Live(Printer):
+class LivePrinter(Printer):
     """Output as it comes; with `lines`, only whole lines, for several jobs at once."""
 
     follow = True

@@ -14,9 +14,9 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Final
 
 from rota.cli.command import print_json
-from rota.cli.render.printing import aside, draw, say
-from rota.cli.render.status_text import Space, status_text
-from rota.cli.render.text import Shown, block, coloured, cut, fixed, is_terminal, paint, rows_ended, width
+from rota.cli.render.printing import draw, print_err, print_out
+from rota.cli.render.status_text import Canvas, status_text
+from rota.cli.render.text import SafeText, block, coloured, cut, is_terminal, literal, paint, rows_ended, width
 from rota.core.states import SETTLED
 from rota.errors import NoManager
 
@@ -30,7 +30,7 @@ _SETTLED: Final = frozenset(state.label for state in SETTLED)
 
 def watch_status(client: Client, selectors: tuple[str, ...], *, as_json: bool, until_done: bool) -> int:
     """Show it until everything is settled, if asked for, or for ever."""
-    show = Blocks(as_json=as_json) if as_json or not _can_redraw() else Screen()
+    show = StatusBlocks(as_json=as_json) if as_json or not _can_redraw() else StatusScreen()
     with show:
         gone = False
         while True:
@@ -56,7 +56,7 @@ def _can_redraw() -> bool:
     return is_terminal(sys.stdout) and os.environ.get("TERM") not in (None, "", "dumb")
 
 
-class Blocks:
+class StatusBlocks:
     """One block after another: for pipes and files."""
 
     def __init__(self, *, as_json: bool) -> None:
@@ -64,7 +64,7 @@ class Blocks:
         self._first = True
         self._states: set[str] = set()  #: each that was seen keeps its column: nothing jumps to and fro
 
-    def __enter__(self) -> Blocks:
+    def __enter__(self) -> StatusBlocks:
         return self
 
     def __exit__(
@@ -77,29 +77,29 @@ class Blocks:
         if self._as_json:
             print_json(found)
         else:
-            space = Space(width(sys.stdout), None, coloured(sys.stdout))
-            say(*([] if self._first else [""]), self._text(found, space))
+            space = Canvas(width(sys.stdout), None, coloured(sys.stdout))
+            print_out(*([] if self._first else [""]), self._text(found, space))
         self._first = False
         sys.stdout.flush()
 
-    def _text(self, found: StatusView, space: Space) -> Shown:
+    def _text(self, found: StatusView, space: Canvas) -> SafeText:
         return status_text(found, space, states=self._states)
 
     def lost(self, error: NoManager) -> None:
-        aside(f"rota: {error.message}; waiting for it to come back")
+        print_err(f"rota: {error.message}; waiting for it to come back")
 
     def back(self) -> None:
-        aside("rota: the manager is back")
+        print_err("rota: the manager is back")
 
     def pause(self, seconds: float) -> None:
         time.sleep(seconds)
 
 
-class Screen(Blocks):
+class StatusScreen(StatusBlocks):
     """Drawn over itself on the terminal's other screen, so that what was there before comes back."""
 
-    _ENTER: Final = fixed("\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J")
-    _LEAVE: Final = fixed("\x1b[?25h\x1b[?1049l")
+    _ENTER: Final = literal("\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J")
+    _LEAVE: Final = literal("\x1b[?25h\x1b[?1049l")
 
     def __init__(self) -> None:
         super().__init__(as_json=False)
@@ -109,7 +109,7 @@ class Screen(Blocks):
         self._old: dict[int, object] = {}
         self._old_wakeup = -1
 
-    def __enter__(self) -> Screen:
+    def __enter__(self) -> StatusScreen:
         # The pipe ends a pause when a signal comes: a new size of the terminal is drawn at once.
         self._old_wakeup = signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
         for number, handler in (
@@ -154,12 +154,12 @@ class Screen(Blocks):
                 os.read(self._wake, 4096)
                 self._draw()
 
-    def _table(self, above: int) -> Shown:
+    def _table(self, above: int) -> SafeText:
         """As much as fits below so many lines."""
         if self._found is None:
-            return fixed("")
+            return literal("")
         size = os.get_terminal_size(sys.stdout.fileno())
-        space = Space(size.columns or 80, max(3, (size.lines or 24) - above), coloured(sys.stdout))
+        space = Canvas(size.columns or 80, max(3, (size.lines or 24) - above), coloured(sys.stdout))
         return self._text(self._found, space)
 
     def _draw(self) -> None:
@@ -168,7 +168,7 @@ class Screen(Blocks):
         head = paint(title, "failed" if self._trouble else "dim", on=coloured(sys.stdout))
         lines = block([head, self._table(1)])
         # Home, each line with its rest cleared, then what is below: nothing is blank in between.
-        draw(fixed("\x1b[H") + rows_ended(lines, fixed("\x1b[K\r\n")) + fixed("\x1b[K\x1b[J"))
+        draw(literal("\x1b[H") + rows_ended(lines, literal("\x1b[K\r\n")) + literal("\x1b[K\x1b[J"))
 
     def _stop(self, _number: int, _frame: FrameType | None) -> None:
         """Ctrl-Z: give the terminal back meanwhile."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from rota.cli.command import Invocation
-from rota.cli.render.printing import aside
+from rota.cli.render.printing import print_err
 from rota.client import submission
 from rota.client.batches import Batch, Builder
 from rota.client.fields.fields import Wanted
@@ -137,7 +137,7 @@ class Submission:
         except UserError as error:
             raise self._named(error) from None
         for warning in added.warnings:
-            aside(f"rota: warning: {warning}")
+            print_err(f"rota: warning: {warning}")
         return added
 
     def _passed_on(self) -> Iterator[Batch]:
@@ -161,7 +161,7 @@ class Submission:
         return from_code(error.code, message, hint=error.hint)
 
 
-class Sample(NamedTuple):
+class SampleJob(NamedTuple):
     """One of the jobs that would be added."""
 
     cmd: str | list[str]
@@ -169,12 +169,12 @@ class Sample(NamedTuple):
     spec: NewSpec
 
 
-def _sample(batch: Batch, most: int) -> list[Sample]:
+def _sample(batch: Batch, most: int) -> list[SampleJob]:
     """Jobs of a first batch, which has all specifications that its jobs have."""
     index_of = {element.entry: element.index for element in batch.elements[:most]}
     spec_of = batch.spec_of or [0] * most
     return [
-        Sample(cmd, index_of.get(batch.first + place), batch.specs[spec_of[place]])
+        SampleJob(cmd, index_of.get(batch.first + place), batch.specs[spec_of[place]])
         for place, cmd in enumerate(batch.cmds[:most])
     ]
 
@@ -199,7 +199,7 @@ def warn_of_hours(request: tuple[str, ...]) -> None:
 
     for written in request:
         if remark := hours_meant(written):
-            aside(f"rota: warning: {remark}; write 30m or 90s for less")
+            print_err(f"rota: warning: {remark}; write 30m or 90s for less")
 
 
 def _read(file: str) -> Iterator[bytes]:

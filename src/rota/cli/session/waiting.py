@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from rota.cli.command import Invocation, print_json
-from rota.cli.render.printing import aside
+from rota.cli.render.printing import print_err
 from rota.cli.render.progress import ProgressLine
 from rota.cli.render.text import cut, harmless, width
 from rota.core.states import State
@@ -24,10 +24,10 @@ _ORDER: Final = ("complete", "failed", "cancelled", "blocked", "lost")
 _BAD: Final = ("failed", "cancelled", "blocked", "lost")
 
 
-def settle(call: Invocation, client: Client, selectors: list[str], *, timeout: float | None = None) -> int:
+def wait_for_jobs(call: Invocation, client: Client, selectors: list[str], *, timeout: float | None = None) -> int:
     """Wait for jobs, with progress on a terminal; print the result; the exit status."""
     line = ProgressLine(show=not call.quiet and not call.json)
-    failures = Failures()
+    failures = FailedJobs()
     limit = None if timeout is None else time.monotonic() + timeout
     if line.shown:
         line.expect(client.status(*selectors).counts)
@@ -47,11 +47,11 @@ def settle(call: Invocation, client: Client, selectors: list[str], *, timeout: f
             settled = watching.settled
     finally:
         line.clear()
-    tell(call, settled, failures, elapsed=time.monotonic() - line.begun)
+    print_summary(call, settled, failures, elapsed=time.monotonic() - line.begun)
     return exit_status(settled)
 
 
-class Failures:
+class FailedJobs:
     """The first jobs that did not end well, for the summary."""
 
     def __init__(self) -> None:
@@ -88,10 +88,10 @@ def _reason(ended: Ended) -> str:
     return harmless(sentence(ended.reason, ended.message) or "no reason given")
 
 
-def tell(
+def print_summary(
     call: Invocation,
     settled: SettledView,
-    failures: Failures,
+    failures: FailedJobs,
     *,
     elapsed: float,
     skipped: int = 0,
@@ -120,7 +120,7 @@ def tell(
             lines.append(f"  see all: rota jobs {' '.join(f'last,state={state}' for state in bad)}")
         if again:
             lines.append("  run again: the same command resumes with what has not completed")
-    aside(*lines)
+    print_err(*lines)
 
 
 def exit_status(settled: SettledView) -> int:

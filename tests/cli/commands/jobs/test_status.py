@@ -16,9 +16,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rota.cli.render.status_text import Space, bar, busiest, done_parts, rate_text, status_text
+from rota.cli.render.status_text import Canvas, bar, busiest, done_parts, rate_text, status_text
 from rota.cli.render.text import cells
-from rota.cli.session.status_watch import Blocks
+from rota.cli.session.status_watch import StatusBlocks
 from rota.wire.views import StatusView
 from tests.deployment import ROTA, Deployment, wait_until
 
@@ -43,14 +43,14 @@ def _many(groups: int) -> StatusView:
 @pytest.mark.parametrize("lines", [3, 5, 10, 24, 100])
 @pytest.mark.parametrize("groups", [1, 2, 40])
 def test_it_fits_every_screen(columns: int, lines: int, groups: int) -> None:
-    text = status_text(_many(groups), Space(columns, lines), now=_NOW)
+    text = status_text(_many(groups), Canvas(columns, lines), now=_NOW)
     drawn = text.split("\n")
     assert all(cells(line) <= columns for line in drawn), text
     assert len(drawn) <= max(lines, 5), text
 
 
 def test_only_the_busiest_groups_are_shown_where_not_all_fit() -> None:
-    text = status_text(_many(1000), Space(100, 12), now=_NOW)
+    text = status_text(_many(1000), Canvas(100, 12), now=_NOW)
     assert "… and 992 more groups" in text
     assert "group 0999" in text
     assert "group 0000" not in text
@@ -60,12 +60,12 @@ def test_only_the_busiest_groups_are_shown_where_not_all_fit() -> None:
 def test_nothing_is_cut_or_left_out_in_a_pipe() -> None:
     name = "a very long name " * 20
     found = StatusView({"ready": 1}, {name: {"ready": 1}})
-    assert name in status_text(found, Space())
-    assert status_text(_many(1000), Space(), now=_NOW).count("group 0") == 1000
+    assert name in status_text(found, Canvas())
+    assert status_text(_many(1000), Canvas(), now=_NOW).count("group 0") == 1000
 
 
 def test_a_group_has_its_own_rate_and_end_and_the_whole_has_both() -> None:
-    head, first, second, total, last = status_text(_many(2), Space(), now=_NOW).split("\n")
+    head, first, second, total, last = status_text(_many(2), Canvas(), now=_NOW).split("\n")
     assert head.split()[-3:] == ["RATE", "ENDS", "IN"]
     assert first.split()[-2:] == ["3.0/min", "30s"]
     assert second.split()[-2:] == ["-", "-"]
@@ -76,7 +76,7 @@ def test_a_group_has_its_own_rate_and_end_and_the_whole_has_both() -> None:
 
 def test_hostile_names_of_groups_are_harmless() -> None:
     text = status_text(
-        StatusView({"ready": 1}, {"a\x1b[2J\nb": {"ready": 1}}), Space(80, 24, colour=True), now=_NOW
+        StatusView({"ready": 1}, {"a\x1b[2J\nb": {"ready": 1}}), Canvas(80, 24, colour=True), now=_NOW
     )
     assert r"a\e[2J\nb" in text
 
@@ -96,7 +96,7 @@ def test_a_bar_always_has_its_size(share: float) -> None:
 @pytest.mark.parametrize("columns", [None, 80, 64])
 def test_cancelled_jobs_are_not_counted_as_failed(columns: int | None) -> None:
     counts = {"complete": 1, "failed": 2, "cancelled": 23}
-    head, line = status_text(StatusView(counts, {"g": counts}), Space(columns), now=_NOW).split("\n")
+    head, line = status_text(StatusView(counts, {"g": counts}), Canvas(columns), now=_NOW).split("\n")
     shown = dict(zip(head.replace("ENDS IN", "END").split(), line.split(), strict=True))
     assert (shown["FAILED"], shown["CANCELLED"]) == ("2", "23")
 
@@ -113,7 +113,7 @@ def test_a_bar_has_a_part_for_each_way_to_end() -> None:
 
 
 def test_while_watching_a_column_that_was_there_stays(capsys: pytest.CaptureFixture[str]) -> None:
-    show = Blocks(as_json=False)
+    show = StatusBlocks(as_json=False)
     for counts in ({"ready": 1, "running": 1}, {"running": 1, "failed": 1}, {"failed": 2}):
         show.show(StatusView(counts, {"g": counts}))
     heads = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("GROUP")]

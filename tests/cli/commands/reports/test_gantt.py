@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rota.cli.render.gantt_text import Look, chart, span_of, ticks_of
+from rota.cli.render.gantt_text import ChartStyle, chart, span_of, ticks_of
 from rota.cli.render.text import cells
 from rota.wire.gantt import GanttHost, GanttJob, GanttView
 from tests.cli.planned import Site, site_of
@@ -35,10 +35,12 @@ def view(hosts: list[GanttHost], jobs: list[GanttJob]) -> GanttView:
     return GanttView(now=NOW, plan=True, hosts=hosts, jobs=jobs, left_out=0, waiting=[], waiting_total=0)
 
 
-def rows(found: GanttView, *, width: int = 65, minutes: float = 60, look: Look | None = None) -> dict[str, str]:
+def rows(
+    found: GanttView, *, width: int = 65, minutes: float = 60, look: ChartStyle | None = None
+) -> dict[str, str]:
     """Label → what is drawn; one column a minute where the labels have four letters."""
     begin = NOW.timestamp()
-    lines = chart(found, begin, begin + minutes * 60, look or Look(width=width))
+    lines = chart(found, begin, begin + minutes * 60, look or ChartStyle(width=width))
     return {line[: len(line) - 60].strip(): line[-60:] for line in lines[2:] if len(line) == width}
 
 
@@ -49,20 +51,22 @@ def test_a_job_is_its_id_and_a_line_and_what_is_free_is_dots() -> None:
 
 def test_resources_of_a_host_that_differ_have_rows_of_their_own() -> None:
     found = view([host("n1", "1-4")], [job(7, 0, 60, "2-3", "running")])
-    drawn = chart(found, NOW.timestamp(), NOW.timestamp() + 3600, Look(width=66))[2:4]
+    drawn = chart(found, NOW.timestamp(), NOW.timestamp() + 3600, ChartStyle(width=66))[2:4]
     assert drawn == ["n1 1,4 " + "·" * 59, "n1 2-3 |7" + "=" * 57]
 
 
 def test_hosts_that_look_alike_are_one_row() -> None:
     hosts = [host(f"n{number:02}", f"{number}") for number in range(1, 11)]
-    lines = chart(view(hosts, [job(5, 0, 60, "3", "running")]), NOW.timestamp(), NOW.timestamp() + 3600, Look())
+    lines = chart(
+        view(hosts, [job(5, 0, 60, "3", "running")]), NOW.timestamp(), NOW.timestamp() + 3600, ChartStyle()
+    )
     labels = [line.split()[0] for line in lines[2:4]]
     assert labels == ["n[01-02,04-10]", "n03"]
 
 
 def test_a_domain_that_all_share_is_left_out() -> None:
     both = [host("a1.example.org", "1"), host("b2.example.org", "2", usable=False)]
-    lines = chart(view(both, []), NOW.timestamp(), NOW.timestamp() + 3600, Look())
+    lines = chart(view(both, []), NOW.timestamp(), NOW.timestamp() + 3600, ChartStyle())
     assert [line.split()[0] for line in lines[2:4]] == ["a1", "b2"]
 
 
@@ -73,7 +77,9 @@ def test_what_may_not_be_used_is_hatched_and_says_why() -> None:
         host("c", "3", usable=False, connected=False),
         host("d", "4", available_until=NOW + timedelta(minutes=30)),
     ]
-    lines = chart(view(hosts, [job(1, 0, 30, "1", "running")]), NOW.timestamp(), NOW.timestamp() + 3600, Look())
+    lines = chart(
+        view(hosts, [job(1, 0, 30, "1", "running")]), NOW.timestamp(), NOW.timestamp() + 3600, ChartStyle()
+    )
     found = {line.rpartition(" ")[0].strip(): line.rpartition(" ")[2] for line in lines[2:6]}
     assert set(found) == {"a (drain)", "b (absent)", "c (no runner)", "d"}
     assert re.fullmatch(r"\|1=+/+", found["a (drain)"])
@@ -109,7 +115,7 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
     hosts = [host(f"a-host-with-a-very-long-name-{number}.example.org", f"{number}") for number in range(1, 9)]
     jobs = [job(1000 + number, number, number * 7, f"{number}") for number in range(1, 9)]
     found = view(hosts, jobs)
-    for look in (Look(width=width), Look(width=width, plain=True)):
+    for look in (ChartStyle(width=width), ChartStyle(width=width, plain=True)):
         lines = chart(found, *span_of(found, None, None), look)
         assert max(cells(line) for line in lines) <= width
         assert look.plain <= all(line.isascii() for line in lines)
@@ -118,9 +124,9 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
 def test_colours_change_nothing_but_colours() -> None:
     found = view([host("n1", "1-4")], [job(7, 0, 60, "2-3", "running")])
     begin, end = span_of(found, None, None)
-    plain = chart(found, begin, end, Look())
+    plain = chart(found, begin, end, ChartStyle())
     for colours in (8, 256):
-        coloured = chart(found, begin, end, Look(colours=colours))
+        coloured = chart(found, begin, end, ChartStyle(colours=colours))
         assert coloured != plain
         assert [re.sub("\x1b\\[[0-9;]*m", "", line) for line in coloured] == plain
 
@@ -128,9 +134,9 @@ def test_colours_change_nothing_but_colours() -> None:
 def test_rows_beyond_the_bound_are_counted() -> None:
     hosts = [host(f"n{number}", f"{number}") for number in range(1, 101)]
     jobs = [job(number, number, number + 5, f"{number}") for number in range(1, 101)]
-    lines = chart(view(hosts, jobs), NOW.timestamp(), NOW.timestamp() + 3600, Look(rows=10))
+    lines = chart(view(hosts, jobs), NOW.timestamp(), NOW.timestamp() + 3600, ChartStyle(rows=10))
     assert any(line.startswith("… and ") and "more rows" in line for line in lines)
-    assert len(chart(view(hosts, jobs), NOW.timestamp(), NOW.timestamp() + 3600, Look(rows=0))) > 60
+    assert len(chart(view(hosts, jobs), NOW.timestamp(), NOW.timestamp() + 3600, ChartStyle(rows=0))) > 60
 
 
 def test_the_axis_has_round_local_times_and_now() -> None:
@@ -141,7 +147,7 @@ def test_the_axis_has_round_local_times_and_now() -> None:
     for span in (1, 90, 86_400, 40 * 86_400, 9 * 365 * 86_400, 1e10):
         assert 1 <= len(list(ticks_of(begin, begin + span, 60))) <= 7, span
     found = view([host("n1", "1")], [job(1, 0, 60, "1")])
-    assert any("v now" in line for line in chart(found, *span_of(found, None, None), Look()))
+    assert any("v now" in line for line in chart(found, *span_of(found, None, None), ChartStyle()))
 
 
 def test_one_job_of_a_year_does_not_hide_the_others() -> None:
@@ -155,7 +161,7 @@ def test_jobs_that_share_are_both_seen() -> None:
     jobs = [job(7, 0, 30, "1", "running", "timesharing=*,*"), job(8, 10, 60, "1", "running", "timesharing=*,*")]
     found = view([host("n001", "1")], jobs)
     assert rows(found) == {"n001": "|7========" + "|7+8" + "*" * 16 + "|8" + "=" * 28}
-    lines = chart(found, NOW.timestamp(), NOW.timestamp() + 3600, Look())
+    lines = chart(found, NOW.timestamp(), NOW.timestamp() + 3600, ChartStyle())
     assert "|ID+ID*** jobs that share" in " ".join(lines)
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from rota.cli.render.gantt_text import Look, chart, span_of
+from rota.cli.render.gantt_text import ChartStyle, chart, span_of
 from rota.cli.render.text import cells
 from rota.wire.gantt import GanttAttempt, GanttMerged, GanttPast, GanttState, GanttView
 from tests.cli.commands.reports.test_gantt import NOW, host, job, view
@@ -41,10 +41,10 @@ def past(found: GanttView, **fields: object) -> GanttView:
     return found
 
 
-def rows(found: GanttView, *, look: Look | None = None) -> list[str]:
+def rows(found: GanttView, *, look: ChartStyle | None = None) -> list[str]:
     """What is drawn of the hour up to now, one column a minute."""
     end = NOW.timestamp()
-    lines = chart(found, end - 3600, end, look or Look(width=65))
+    lines = chart(found, end - 3600, end, look or ChartStyle(width=65))
     return [line[-60:] for line in lines[2:] if len(line) == 65]
 
 
@@ -52,7 +52,7 @@ def test_what_ended_is_drawn_from_start_to_end_and_what_failed_looks_different()
     ended = [attempt(7, 60, 50, [("n001", "0")]), attempt(8, 30, 20, [("n001", "0")], "failed")]
     found = past(view([host("n001", "1")], []), attempts=ended)
     assert rows(found) == ["|7________" + "·" * 20 + "|8xxxxxxxx" + "·" * 20]
-    text = "\n".join(chart(found, NOW.timestamp() - 3600, NOW.timestamp(), Look()))
+    text = "\n".join(chart(found, NOW.timestamp() - 3600, NOW.timestamp(), ChartStyle()))
     assert "|ID___ ended" in text
     assert "|IDxxx failed or killed" in text
 
@@ -60,7 +60,7 @@ def test_what_ended_is_drawn_from_start_to_end_and_what_failed_looks_different()
 def test_an_attempt_is_on_the_cores_that_it_had() -> None:
     found = past(view([host("n001", "5-6")], []), attempts=[attempt(7, 60, 0, [("n001", "1")])])
     end = NOW.timestamp()
-    drawn = chart(found, end - 3600, end, Look(width=67))[2:4]
+    drawn = chart(found, end - 3600, end, ChartStyle(width=67))[2:4]
     assert [line.split()[1] for line in drawn] == ["5", "6"]
     assert drawn[1].endswith("|7" + "_" * 58)
 
@@ -72,7 +72,7 @@ def test_what_a_host_did_has_its_own_sign_and_what_nobody_knows_is_empty() -> No
     ]  # fmt: skip
     found = past(view([host("n001", "1")], []), states=states)
     assert rows(found) == [" " * 10 + "d" * 10 + "!" * 10 + "z" * 10 + "c" * 10 + " " * 5 + "·" * 5]
-    text = "\n".join(chart(found, NOW.timestamp() - 3600, NOW.timestamp(), Look()))
+    text = "\n".join(chart(found, NOW.timestamp() - 3600, NOW.timestamp(), ChartStyle()))
     for words in ("ddd drained", "!!! down", "zzz asleep", "ccc closed", "(empty) not known"):
         assert words in text
 
@@ -80,7 +80,7 @@ def test_what_a_host_did_has_its_own_sign_and_what_nobody_knows_is_empty() -> No
 def test_a_host_that_may_not_be_used_now_was_not_always_so() -> None:
     found = past(view([host("n001", "1", usable=False, drain=True)], []), states=[state(10, 0, "drained")])
     end = NOW.timestamp()
-    (line,) = (line for line in chart(found, end - 1800, end + 1800, Look()) if line.startswith("n001"))
+    (line,) = (line for line in chart(found, end - 1800, end + 1800, ChartStyle()) if line.startswith("n001"))
     assert re.fullmatch(r"n001 \(drain\) ·+d+/+", line), line
 
 
@@ -91,13 +91,13 @@ def test_too_many_attempts_are_drawn_as_how_much_of_a_host_was_in_use() -> None:
     ]
     found = past(view([host("n001", "1-2")], []), merged=merged, slice_s=1800.0, total=909)
     assert rows(found) == ["█" * 30 + "▁" * 30]
-    assert rows(found, look=Look(width=65, plain=True)) == ["8" * 30 + "1" * 30]
+    assert rows(found, look=ChartStyle(width=65, plain=True)) == ["8" * 30 + "1" * 30]
 
 
 def test_a_host_that_is_gone_has_its_rows() -> None:
     hosts = [host("n001", "1"), host("n002", "", state="gone", usable=False)]
     found = past(view(hosts, []), attempts=[attempt(7, 60, 0, [("n002", "0-1")])], lines={"n002": 2})
-    lines = chart(found, NOW.timestamp() - 3600, NOW.timestamp(), Look())
+    lines = chart(found, NOW.timestamp() - 3600, NOW.timestamp(), ChartStyle())
     assert any(re.match(r"n002 \(gone\) \|7_+", line) for line in lines), lines
 
 
@@ -106,7 +106,7 @@ def test_no_line_is_wider_than_the_screen(width: int) -> None:
     states = [state(50, 40, "drained"), state(40, 30, "away"), state(30, 20, "asleep"), state(20, 10, "closed")]
     ended = [attempt(n, n, n - 1, [("n001", "0")], "failed" if n % 2 else "complete") for n in range(1, 50)]
     found = past(view([host("n001", "1")], []), states=states, attempts=ended)
-    for look in (Look(width=width), Look(width=width, plain=True)):
+    for look in (ChartStyle(width=width), ChartStyle(width=width, plain=True)):
         lines = chart(found, NOW.timestamp() - 3600, NOW.timestamp(), look)
         assert max(cells(line) for line in lines) <= width
         assert look.plain <= all(line.isascii() for line in lines)

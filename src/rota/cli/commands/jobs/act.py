@@ -8,7 +8,7 @@ import click
 
 from rota.cli.command import Invocation, command, print_json
 from rota.cli.input.selectors import selectors
-from rota.cli.render.printing import aside, confirmed, say
+from rota.cli.render.printing import confirmed, print_err, print_out
 
 if TYPE_CHECKING:
     from rota.client import Client
@@ -98,7 +98,7 @@ def _sure(client: Client, verb: str, words: tuple[str, ...], **how: bool) -> boo
 
 
 def _nothing() -> int:
-    aside("rota: nothing was changed")
+    print_err("rota: nothing was changed")
     return 1
 
 
@@ -149,7 +149,7 @@ def _act(call: Invocation, verb: str, words: tuple[str, ...], *, done: str) -> i
 def tell(call: Invocation, acted: Acted, *, done: str, removing: bool = False) -> int:
     """Say how many jobs changed, and how many were kept that were to be removed; the exit status."""
     for warning in acted.warnings:
-        aside(f"rota: warning: {warning}")
+        print_err(f"rota: warning: {warning}")
     if call.json:
         body: dict[str, object] = {
             "changed": acted.changed,
@@ -162,7 +162,7 @@ def tell(call: Invocation, acted: Acted, *, done: str, removing: bool = False) -
             body |= {"removed": len(acted.changed), "kept": acted.kept}
         print_json(body)
     elif call.quiet:
-        say(*map(str, acted.changed))
+        print_out(*map(str, acted.changed))
     else:
         from rota.cli.render.text import count, few_ranges
 
@@ -170,12 +170,12 @@ def tell(call: Invocation, acted: Acted, *, done: str, removing: bool = False) -
         same = f"; {len(acted.unchanged):,} {'kept' if acted.kept else 'unchanged'}" if acted.unchanged else ""
         if acted.unchanged and (acted.kept or not acted.changed):
             same += _states(call, acted.unchanged, again=done == _AGAIN)
-        say(f"{count(len(acted.changed), 'job')} {done}{ids}{same}")
+        print_out(f"{count(len(acted.changed), 'job')} {done}{ids}{same}")
     if acted.missing:
         if not call.json:
             from rota.cli.render.text import few_ranges
 
-            aside(f"rota: there is no job {few_ranges(acted.missing)}; list them with 'rota jobs'")
+            print_err(f"rota: there is no job {few_ranges(acted.missing)}; list them with 'rota jobs'")
         return 3
     return 0
 

@@ -10,7 +10,7 @@ import click
 from rota.cli.command import Invocation, command
 from rota.cli.input.job_options import given, input_option, job_options
 from rota.cli.input.selectors import files
-from rota.cli.render.printing import say
+from rota.cli.render.printing import print_out
 
 if TYPE_CHECKING:
     from rota.cli.session.submission import Submission
@@ -54,11 +54,11 @@ def add(
       rota add --array-file parameters.txt --limit licence -- ./simulate
       rota add - <<< '{"cmd": "big", "cpus": 8, "mem": "20G", "retries": 1}'
     """
-    from rota.cli.session.interrupts import telling
+    from rota.cli.session.interrupts import explain_interrupt
     from rota.cli.session.submission import Submission
 
     how = {"may_start": not no_start, "check": dry_run, "idle": dry_run}
-    with telling(lambda: "nothing was added"):
+    with explain_interrupt(lambda: "nothing was added"):
         jobs = Submission(call, file=file, command=command, fields=given(options), retries=3, input=source, **how)
     if dry_run:
         return preview(call, jobs)
@@ -67,14 +67,14 @@ def add(
 
 def finish(call: Invocation, jobs: Submission, *, sync: bool) -> int:
     """Add them and say so; with `sync`, wait for them."""
-    from rota.cli.session.interrupts import telling
+    from rota.cli.session.interrupts import explain_interrupt
 
-    with telling(jobs.when_interrupted):
+    with explain_interrupt(jobs.when_interrupted):
         added = jobs.upload()
     if not sync:
         _print(call, added)
         return 0
-    with telling(lambda: "the jobs go on; wait for them with 'rota wait last'"):
+    with explain_interrupt(lambda: "the jobs go on; wait for them with 'rota wait last'"):
         return _wait(call, jobs, added)
 
 
@@ -87,13 +87,13 @@ def preview(call: Invocation, jobs: Submission) -> int:
 
         told = ""
         for cmd, index, spec in jobs.sample:
-            say(f"  {'' if index is None else f'[{index}] '}{command_text(cmd)}")
+            print_out(f"  {'' if index is None else f'[{index}] '}{command_text(cmd)}")
             asks = _asks(spec)
             if asks != told:
-                say(f"    {asks or 'asks for nothing special'}")
+                print_out(f"    {asks or 'asks for nothing special'}")
                 told = asks
         if len(added.added) > len(jobs.sample):
-            say(f"  … and {len(added.added) - len(jobs.sample):,} more")
+            print_out(f"  … and {len(added.added) - len(jobs.sample):,} more")
     return 0
 
 
@@ -117,12 +117,12 @@ def _asks(spec: NewSpec) -> str:
 
 
 def _wait(call: Invocation, jobs: Submission, added: Added) -> int:
-    from rota.cli.session.waiting import settle
+    from rota.cli.session.waiting import wait_for_jobs
 
     if not call.json:
         _print(call, added)
         sys.stdout.flush()
-    return settle(call, jobs.connect(), [f"submission={jobs.id}"])
+    return wait_for_jobs(call, jobs.connect(), [f"submission={jobs.id}"])
 
 
 def _print(call: Invocation, added: Added, *, would: bool = False) -> None:
@@ -131,11 +131,11 @@ def _print(call: Invocation, added: Added, *, would: bool = False) -> None:
 
         names = ("added", "existing", "retried", "replaced", "changed", "kept")
         body = {name: getattr(added, name) for name in names}
-        say(json.dumps(body))
+        print_out(json.dumps(body))
         return
     if call.quiet:
         if added.ids:
-            say(*map(str, added.ids))
+            print_out(*map(str, added.ids))
         return
     from rota.cli.render.text import count, few_ranges
     from rota.cli.session.submission import touched_text
@@ -154,4 +154,4 @@ def _print(call: Invocation, added: Added, *, would: bool = False) -> None:
         parts.append(f"{len(added.complete):,} already complete (skipped)")
     if touched := touched_text(added, would=would):
         parts.append(touched)
-    say("; ".join(parts))
+    print_out("; ".join(parts))

@@ -121,7 +121,7 @@ def enter(call: Invocation, id: str, what: Opening, *, stdin: bool = True) -> in
     """Open a channel, join it with our streams, and return what to exit with."""
     import msgspec
 
-    from rota.cli.session.channel_bridge import HungUp, Joint, exit_status, window
+    from rota.cli.session.channel_bridge import ChannelBridge, HungUp, exit_status, window
     from rota.client.joined import Joined
 
     with _connect(call, what.key) as client:
@@ -129,7 +129,7 @@ def enter(call: Invocation, id: str, what: Opening, *, stdin: bool = True) -> in
         job = _number(id) if what.key else one_job(client, id)
         what = msgspec.structs.replace(what, job=job, rows=rows, cols=cols, term=os.environ.get("TERM", ""))
         try:
-            return exit_status(Joint(Joined(client, what), tty=what.tty, stdin=stdin).run())
+            return exit_status(ChannelBridge(Joined(client, what), tty=what.tty, stdin=stdin).run())
         except HungUp:
             return 255
 

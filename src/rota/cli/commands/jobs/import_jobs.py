@@ -10,7 +10,7 @@ import click
 from rota.cli.command import Group, Invocation
 from rota.cli.input.job_options import given, job_options
 from rota.cli.input.selectors import files
-from rota.cli.render.printing import aside, say
+from rota.cli.render.printing import print_err, print_out
 
 if TYPE_CHECKING:
     from rota.client.wr.reader import Conversion
@@ -67,7 +67,7 @@ def wr(
       rota import wr commands.txt --dry-run > jobs.jsonl; rota add jobs.jsonl
     """
     from rota.cli.commands.jobs.add import finish
-    from rota.cli.session.interrupts import telling
+    from rota.cli.session.interrupts import explain_interrupt
     from rota.cli.session.wr_submission import WrSubmission
     from rota.core.jobs.report_groups import names_of
     from rota.errors import BadInput
@@ -76,7 +76,7 @@ def wr(
     if cwd_matters and fields.get("scratch"):
         raise BadInput("--cwd-matters and --scratch contradict each other", hint="give one of them")
     defaults = {**WR_DEFAULTS, "scratch": not cwd_matters, **fields}
-    with telling(lambda: "nothing was added"):
+    with explain_interrupt(lambda: "nothing was added"):
         jobs = WrSubmission(
             call, file=file, fields=defaults, cwd_matters=cwd_matters, strict=strict, drop=drop,
             may_start=not no_start,
@@ -101,7 +101,7 @@ def _warn(source: str, found: Conversion) -> None:
         lines["repeats the command of another line, so it is the same job to wr"] = found.repeated
     for warning, where in lines.items():
         more = f" (and {len(where) - 1:,} more like it)" if len(where) > 1 else ""
-        aside(f"rota: warning: {source} line {where[0]}: {warning}{more}")
+        print_err(f"rota: warning: {source} line {where[0]}: {warning}{more}")
 
 
 def _print(call: Invocation, found: Conversion, defaults: Mapping[str, object]) -> None:
@@ -110,13 +110,13 @@ def _print(call: Invocation, found: Conversion, defaults: Mapping[str, object]) 
 
     jobs = _converted(found, {name: _json_of(name, value) for name, value in defaults.items()})
     if call.json:
-        say(json_text(list(jobs)))
+        print_out(json_text(list(jobs)))
     else:
         for job in jobs:
-            say(json_text(job))
+            print_out(json_text(job))
     if found.limits:
         needed = "; ".join(f"rota limit {limit}" for limit in found.limits)
-        aside(f"rota: note: the jobs need limits, to be declared first: {needed}")
+        print_err(f"rota: note: the jobs need limits, to be declared first: {needed}")
 
 
 def _converted(found: Conversion, defaults: Mapping[str, object]) -> Iterator[dict[str, object]]:

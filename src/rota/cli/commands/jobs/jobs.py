@@ -9,13 +9,13 @@ import click
 from rota.cli.command import Invocation, command, print_json
 from rota.cli.input.numbers import WholeNumber
 from rota.cli.input.selectors import selectors
-from rota.cli.render.printing import aside, say
+from rota.cli.render.printing import print_err, print_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from rota.cli.render.text import Shown
+    from rota.cli.render.text import SafeText
     from rota.wire.views import JobView
 
 
@@ -44,18 +44,18 @@ def jobs(call: Invocation, selectors: tuple[str, ...], limit: int, cursor: str) 
         print_json(page)
         return 0
     if call.quiet:
-        say(*(str(job.id) for job in page.jobs))
+        print_out(*(str(job.id) for job in page.jobs))
         return 0
     if page.jobs:
-        say(_table(page.jobs))
+        print_out(_table(page.jobs))
     elif not cursor.strip("0"):
-        aside("no jobs")
+        print_err("no jobs")
     if page.next:
-        aside(f"{page.total:,} jobs in all; go on with: --cursor {page.next}")
+        print_err(f"{page.total:,} jobs in all; go on with: --cursor {page.next}")
     return 0
 
 
-def _table(found: list[JobView]) -> Shown:
+def _table(found: list[JobView]) -> SafeText:
     from datetime import UTC, datetime
 
     from rota.cli.render.job_text import exit_text

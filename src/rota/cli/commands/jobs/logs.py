@@ -10,7 +10,7 @@ import click
 from rota.cli.command import Invocation, command
 from rota.cli.input.numbers import WholeNumber
 from rota.cli.input.selectors import one_job
-from rota.cli.render.printing import aside, say
+from rota.cli.render.printing import print_err, print_out
 
 if TYPE_CHECKING:
     from rota.client.blocking import Client
@@ -57,10 +57,10 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
         job = client.job(number)
         only = 2 if err else 1 if out else 0
         if follow and job.state not in ("complete", "failed", "cancelled"):
-            from rota.cli.session.job_output import Live
+            from rota.cli.session.job_output import LivePrinter
 
             _tell_why_nothing(job, only=only)
-            printer = Live(client, lines=False, only=only)
+            printer = LivePrinter(client, lines=False, only=only)
             with client.watch(number, outputs=True, follow=True, paced=True) as watching:
                 printer.took = watching.took
                 for progress in watching:
@@ -82,18 +82,18 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
             }
             texts = {name: text.decode("utf-8", "replace") for name, text in found.items()}
             gaps = [{"stream": name, **asdict(gap)} for name, text in found.items() for gap in text.absent]
-            say(json.dumps({"id": number, "attempt": attempt or job.attempt, **texts, "missing": gaps}))
+            print_out(json.dumps({"id": number, "attempt": attempt or job.attempt, **texts, "missing": gaps}))
             return 1 if gaps else 0
-        from rota.cli.session.interruptible_writer import Outlet
+        from rota.cli.session.interruptible_writer import InterruptibleWriter
 
         absent: list[Absent] = []
         if not err:
-            stream = Outlet(sys.stdout.buffer)
+            stream = InterruptibleWriter(sys.stdout.buffer)
             for part in client.output_parts(number, attempt=attempt or 0, absent=absent):
                 stream.write(part)
             stream.flush()
         if not out:
-            stream = Outlet(sys.stdout.buffer if err else sys.stderr.buffer)
+            stream = InterruptibleWriter(sys.stdout.buffer if err else sys.stderr.buffer)
             for part in client.output_parts(number, attempt=attempt or 0, err=True, absent=absent):
                 stream.write(part)
             stream.flush()
@@ -109,21 +109,21 @@ def _tell_why_nothing(job: JobView, *, only: int) -> None:
     if not job.attempt:
         ended = job.state in ("complete", "failed", "cancelled")
         text = "never started" if ended else "has not started yet"
-        aside(f"rota: job {job.id} {text} ({job.state})")
+        print_err(f"rota: job {job.id} {text} ({job.state})")
     paths: dict[str, list[str]] = {}
     for number, name in ((1, "stdout"), (2, "stderr")):
         if only in (0, number) and (path := output_file(job, number)):
             paths.setdefault(path, []).append(name)
     for path, names in paths.items():
         verb = "go" if len(names) > 1 else "goes"
-        aside(f"rota: {' and '.join(names)} of job {job.id} {verb} to {harmless(path)}")
+        print_err(f"rota: {' and '.join(names)} of job {job.id} {verb} to {harmless(path)}")
 
 
 def _so_far(client: Client, number: int, *, only: int) -> bool:
     """What a running job has printed until now; False if some of it is not there any more."""
-    from rota.cli.session.job_output import Live
+    from rota.cli.session.job_output import LivePrinter
 
-    printer = Live(client, lines=False, only=only)
+    printer = LivePrinter(client, lines=False, only=only)
     with client.watch(number, outputs=True, follow=True, paced=True) as watching:
         printer.took = watching.took
         while (progress := watching.poll(_SILENCE_S)) is not None:

@@ -8,7 +8,7 @@ import click
 
 from rota.cli.command import Invocation, command, print_json
 from rota.cli.input.job_options import given, options_for
-from rota.cli.render.printing import say
+from rota.cli.render.printing import print_out
 
 if TYPE_CHECKING:
     from rota.wire.views import PlanView
@@ -49,7 +49,7 @@ def plan(call: Invocation, user: str | None, **options: Any) -> int:
     if call.json:
         print_json(found)
     elif not call.quiet:
-        say(*_lines(found))
+        print_out(*_lines(found))
     return 0
 
 

@@ -14,7 +14,7 @@ import click
 from rota.cli.command import Invocation, command
 from rota.cli.input.job_options import given, input_option, job_options
 from rota.cli.input.selectors import files
-from rota.cli.render.printing import aside
+from rota.cli.render.printing import print_err
 
 if TYPE_CHECKING:
     from rota.cli.session.job_output import Printer
@@ -116,13 +116,13 @@ class Run:
     def __init__(self, call: Invocation, jobs: Submission, *, output: str | None, keep_order: bool) -> None:
         from rota.cli.render.progress import ProgressLine
         from rota.cli.session.interrupts import Interrupts
-        from rota.cli.session.waiting import Failures
+        from rota.cli.session.waiting import FailedJobs
 
         self._call = call
         self._jobs = jobs
         self._output = output or ("none" if call.json else None)
         self._keep_order = keep_order
-        self._failures = Failures()
+        self._failures = FailedJobs()
         self._interrupts = Interrupts()
         self._revivals = 0
         self._status: int | None = None
@@ -135,27 +135,27 @@ class Run:
         try:
             return self._to_the_end()
         except BrokenPipeError:
-            aside("rota: nobody reads the output; the jobs go on; see 'rota status last'")
+            print_err("rota: nobody reads the output; the jobs go on; see 'rota status last'")
             raise
 
     def _to_the_end(self) -> int:
         from rota.cli.session.submission import touched_text
-        from rota.cli.session.waiting import exit_status, tell
+        from rota.cli.session.waiting import exit_status, print_summary
 
         with self._interrupts:
             added = self._jobs.upload(attach=self._output != "none")
             if (touched := touched_text(added)) and not self._call.quiet and not self._call.json:
-                aside(f"rota: {touched}")
+                print_err(f"rota: {touched}")
             settled = self._settled(added)
         if settled is None:
             return self._status or 0
         status = exit_status(settled) if self._status is None else self._status
         if self._incomplete:
-            aside("rota: not all that the jobs printed could be shown; what is missing is marked in its place")
+            print_err("rota: not all that the jobs printed could be shown; what is missing is marked in its place")
             status = status or 1
         if self._jobs.single_command and status == 0 and not self._call.json and not added.complete:
             return 0  # its output says it all
-        tell(
+        print_summary(
             self._call,
             settled,
             self._failures,
@@ -180,14 +180,14 @@ class Run:
                     return self._watch(added, printer)
                 except Disconnected:
                     self._line.clear()
-                    aside("rota: the connection to the manager was lost; the jobs are kept; waiting")
+                    print_err("rota: the connection to the manager was lost; the jobs are kept; waiting")
                     self._reconnect()
                     printer.reconnected(self._jobs.connect())
         finally:
             self._line.clear()
 
     def _printer(self, added: Added) -> Printer:
-        from rota.cli.session.job_output import Live, Printer
+        from rota.cli.session.job_output import LivePrinter, Printer
 
         client = self._jobs.connect()
         # With --json stdout belongs to the result.
@@ -196,13 +196,13 @@ class Run:
         if self._output == "none":
             return Printer(client)
         if self._output == "line":
-            return Live(client, lines=True, stdout=stdout)
+            return LivePrinter(client, lines=True, stdout=stdout)
         if self._output is None and len(added.ids) == 1:
             self._line.shown = False
-            return Live(client, lines=False, stdout=stdout)
-        from rota.cli.session.grouped_output import Grouped
+            return LivePrinter(client, lines=False, stdout=stdout)
+        from rota.cli.session.grouped_output import GroupedPrinter
 
-        return Grouped(client, order=fresh if self._keep_order else None, stdout=stdout)
+        return GroupedPrinter(client, order=fresh if self._keep_order else None, stdout=stdout)
 
     def _watch(self, added: Added, printer: Printer) -> SettledView | None:
         client = self._jobs.connect()
@@ -266,7 +266,7 @@ class Run:
         if choice == "detach":
             self._status = 128 + number
             if number != signal.SIGHUP:
-                aside("rota: detached; the jobs go on; wait for them with 'rota wait last'")
+                print_err("rota: detached; the jobs go on; wait for them with 'rota wait last'")
             return True
         self._status = 128 + number
         self._cancel(added)
@@ -277,7 +277,7 @@ class Run:
         from rota.errors import NotFound
 
         self._interrupts.cancelling = True
-        aside("rota: cancelling the jobs of this run; again to leave at once")
+        print_err("rota: cancelling the jobs of this run; again to leave at once")
         client = self._jobs.connect()
         for words in _selectors(sorted({*added.ids} - {*added.complete})):
             try:

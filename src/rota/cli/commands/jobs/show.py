@@ -11,10 +11,10 @@ import click
 
 from rota.cli.command import Invocation, command, print_json
 from rota.cli.input.selectors import one_job
-from rota.cli.render.printing import say
+from rota.cli.render.printing import print_out
 
 if TYPE_CHECKING:
-    from rota.cli.render.text import Shown
+    from rota.cli.render.text import SafeText
     from rota.wire.views import AmountsView, AttemptView, BehavedView, BytesView, JobView, QuantityView, SizeView
 
 
@@ -33,13 +33,13 @@ def show(call: Invocation, id: str) -> int:
     if call.json:
         print_json(job)
     elif call.quiet:
-        say(str(job.id))
+        print_out(str(job.id))
     else:
-        say(_card(job))
+        print_out(_card(job))
     return 0
 
 
-def _card(job: JobView) -> Shown:
+def _card(job: JobView) -> SafeText:
     from rota.cli.commands.jobs.output_paths import output_file
     from rota.cli.render.job_text import types_text
     from rota.cli.render.text import block, coloured, command_text, harmless, paint

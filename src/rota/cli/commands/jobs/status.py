@@ -8,7 +8,7 @@ import click
 
 from rota.cli.command import Invocation, command, print_json
 from rota.cli.input.selectors import selectors
-from rota.cli.render.printing import say
+from rota.cli.render.printing import print_out
 
 
 @command("status")
@@ -37,8 +37,8 @@ def status(call: Invocation, selectors: tuple[str, ...], watch: bool, until_done
     if call.json:
         print_json(found)
     else:
-        from rota.cli.render.status_text import Space, status_text
+        from rota.cli.render.status_text import Canvas, status_text
         from rota.cli.render.text import coloured, width
 
-        say(status_text(found, Space(width(sys.stdout), None, coloured(sys.stdout))))
+        print_out(status_text(found, Canvas(width(sys.stdout), None, coloured(sys.stdout))))
     return 0

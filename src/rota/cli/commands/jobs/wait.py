@@ -22,7 +22,7 @@ def wait(call: Invocation, selectors: tuple[str, ...], timeout: str | None) -> i
       rota wait @work --timeout 2h
       rota wait last --json
     """
-    from rota.cli.session.waiting import settle
+    from rota.cli.session.waiting import wait_for_jobs
     from rota.errors import BadInput
     from rota.units import parse_duration
 
@@ -33,4 +33,4 @@ def wait(call: Invocation, selectors: tuple[str, ...], timeout: str | None) -> i
         except BadInput as error:
             raise BadInput(f"--timeout: {error.message}", hint=error.hint) from None
     with call.connect() as client:
-        return settle(call, client, list(selectors), timeout=limit)
+        return wait_for_jobs(call, client, list(selectors), timeout=limit)

@@ -6,7 +6,7 @@ import click
 
 from rota.cli.command import Invocation, command, print_json
 from rota.cli.input.selectors import one_job
-from rota.cli.render.printing import say
+from rota.cli.render.printing import print_out
 
 
 @command("walltime", context_settings={"ignore_unknown_options": True})
@@ -39,10 +39,10 @@ def walltime(call: Invocation, job: str, time: str, force: bool) -> int:
         }
         print_json(body)
     elif call.quiet:
-        say(str(done.job))
+        print_out(str(done.job))
     else:
         rest = (
             f"; {format_duration(done.pending_s)} more as soon as no promise is broken" if done.pending_s else ""
         )
-        say(f"job {done.job} has a walltime of {format_duration(done.walltime_s)}{rest}")
+        print_out(f"job {done.job} has a walltime of {format_duration(done.walltime_s)}{rest}")
     return 0

@@ -8,7 +8,7 @@ import click
 
 from rota.cli.command import Invocation, command, print_json
 from rota.cli.input.selectors import one_job
-from rota.cli.render.printing import say
+from rota.cli.render.printing import print_out
 
 
 @command("why")
@@ -29,19 +29,19 @@ def why(call: Invocation, id: str) -> int:
     from rota.cli.render.text import coloured, few_ranges, paint
 
     colour = coloured(sys.stdout)
-    say(f"job {found.id} is " + paint(found.state, found.state, on=colour))
+    print_out(f"job {found.id} is " + paint(found.state, found.state, on=colour))
     for reason in found.reasons:
-        say(f"  {reason.message}")
+        print_out(f"  {reason.message}")
         if reason.blockers:
-            say(f"    held up by   {few_ranges(reason.blockers)}")
+            print_out(f"    held up by   {few_ranges(reason.blockers)}")
         if reason.hint:
-            say(f"    try          {reason.hint}")
+            print_out(f"    try          {reason.hint}")
     if found.expected_start:
-        say(f"  expected start: {found.expected_start.astimezone():%Y-%m-%d %H:%M:%S}")
+        print_out(f"  expected start: {found.expected_start.astimezone():%Y-%m-%d %H:%M:%S}")
     if found.expected_end:
-        say(f"  expected end:   {found.expected_end.astimezone():%Y-%m-%d %H:%M:%S}")
+        print_out(f"  expected end:   {found.expected_end.astimezone():%Y-%m-%d %H:%M:%S}")
     elif found.expected_reason is not None:
         waits = not found.expected_start and found.state in ("dependent", "ready", "delayed", "held", "blocked")
         what = "expected start:" if waits else "expected end:  "
-        say(f"  {what} not known: {found.expected_reason.message}")
+        print_out(f"  {what} not known: {found.expected_reason.message}")
     return 0

@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from rota.cli.command import Invocation, command
-from rota.cli.render.printing import say
+from rota.cli.render.printing import print_out
 
 #: Bash ends words also at @, = and :, which selectors and limits have inside. So the words are put together
 #: again before they are asked about, and from an answer is taken what bash believes to be another word.
@@ -65,5 +65,5 @@ def completion(call: Invocation, shell: str) -> int:
     made = kind(rota, {}, "rota", "_ROTA_COMPLETE")
     if shell == "bash":
         made.source_template = _BASH  # type: ignore[misc]
-    say(*made.source().split("\n"))
+    print_out(*made.source().split("\n"))
     return 0

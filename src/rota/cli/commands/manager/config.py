@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from rota.cli.command import Group, Invocation, print_json
-from rota.cli.render.printing import aside, say
+from rota.cli.render.printing import print_err, print_out
 
 
 @click.group("config", cls=Group)
@@ -55,14 +55,14 @@ def show(call: Invocation) -> int:
         if running is not None and name in stale:
             has = f"{harmless(setting.show(running[name]))}, until it is restarted"
         rows.append([name, harmless(setting.show(values[name])), harmless(loaded.origin[name]), has])
-    say(f"home: {harmless(str(call.home))}")
+    print_out(f"home: {harmless(str(call.home))}")
     if running is None:
-        say(f"manager: {why}")
+        print_out(f"manager: {why}")
         rows = [row[:-1] for row in rows]
     else:
         said = f"{len(stale)} of its settings differ; 'rota manager stop' and 'start' take them over"
-        say(f"manager: running, {said if stale else 'with these settings'}")
-    say(table(["SETTING", "VALUE", "FROM", *([] if running is None else ["THE MANAGER HAS"])], rows))
+        print_out(f"manager: running, {said if stale else 'with these settings'}")
+    print_out(table(["SETTING", "VALUE", "FROM", *([] if running is None else ["THE MANAGER HAS"])], rows))
     return 0
 
 
@@ -106,7 +106,7 @@ def check(call: Invocation) -> int:
         and (close := difflib.get_close_matches(name, known, n=1, cutoff=0.85))
     }
     for name, meant in sorted(near.items()):
-        aside(f"rota: warning: the variable {name} means nothing; did you mean {meant}?")
+        print_err(f"rota: warning: the variable {name} means nothing; did you mean {meant}?")
     if call.json:
         body = {
             "ok": True,
@@ -115,7 +115,7 @@ def check(call: Invocation) -> int:
         }
         print_json(body)
     elif not call.quiet:
-        say(f"the configuration is good ({', '.join(loaded.files) or 'no files, only defaults'})")
+        print_out(f"the configuration is good ({', '.join(loaded.files) or 'no files, only defaults'})")
     return 0
 
 

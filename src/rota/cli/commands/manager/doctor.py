@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from rota.cli.command import Invocation, command, print_json
-from rota.cli.render.printing import say
+from rota.cli.render.printing import print_out
 
 if TYPE_CHECKING:
     from rota.home import Home
@@ -65,7 +65,7 @@ def doctor(call: Invocation, quick: bool) -> int:
             if call.quiet and level != "bad":
                 continue
             tail = f"; {hint}" if hint else ""
-            say(paint(f"{level:<5}", colours[level], on=on) + f" {name}: {found}{tail}")
+            print_out(paint(f"{level:<5}", colours[level], on=on) + f" {name}: {found}{tail}")
     return 1 if bad else 0
 
 

@@ -13,10 +13,10 @@ from rota.cli.command import Group, Invocation, print_json
 from rota.cli.commands.manager.manager_adopt import adopt
 from rota.cli.commands.manager.manager_backup import backup, restore
 from rota.cli.commands.manager.manager_pause import drain, pause, resume, wait_for_end
-from rota.cli.render.printing import aside, say
+from rota.cli.render.printing import print_err, print_out
 
 if TYPE_CHECKING:
-    from rota.cli.render.text import Shown
+    from rota.cli.render.text import SafeText
     from rota.wire.views import AttentionView, ManagerView
 
 
@@ -67,9 +67,11 @@ def start(call: Invocation, foreground: bool, host: str | None, port: str | None
     if call.json:
         print_json({"pid": view.pid, "home": view.home, "address": view.address, "already": already})
     elif call.quiet:
-        say(str(view.pid))
+        print_out(str(view.pid))
     else:
-        say(f"the manager {'is running already' if already else 'has started'} (pid {view.pid}, home {home})")
+        print_out(
+            f"the manager {'is running already' if already else 'has started'} (pid {view.pid}, home {home})"
+        )
     return 0
 
 
@@ -102,9 +104,9 @@ def ui(call: Invocation, no_open: bool) -> int:
         import webbrowser
 
         if webbrowser.open(address):
-            say(f"opened {link.url}")
+            print_out(f"opened {link.url}")
             return 0
-    say(address)
+    print_out(address)
     return 0
 
 
@@ -132,7 +134,7 @@ def stop(call: Invocation, kill: bool, wait: bool) -> int:
     if call.json:
         print_json({"pid": view.pid, "stopped": wait})
     elif not call.quiet:
-        say("the manager has stopped" if wait else "the manager is stopping")
+        print_out("the manager has stopped" if wait else "the manager is stopping")
     return 0
 
 
@@ -151,9 +153,9 @@ def status(call: Invocation) -> int:
         print_json(view)
         return 0
     if call.quiet:
-        say(str(view.pid))
+        print_out(str(view.pid))
         return 0
-    say(_card(view))
+    print_out(_card(view))
     return 0
 
 
@@ -175,7 +177,7 @@ def _attention(view: AttentionView) -> str:
     return f"{number} ({named}): {view.message.removeprefix('never fits: ')}"
 
 
-def _card(view: ManagerView) -> Shown:
+def _card(view: ManagerView) -> SafeText:
     from rota.cli.render.status_text import standstill
     from rota.cli.render.text import block, harmless, table
     from rota.units import about_duration, about_size
@@ -238,16 +240,16 @@ def logs(call: Invocation, follow: bool, lines: int) -> int:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - lines * 1000))
         *whole, begun = file.read().split(b"\n")
-        say(*map(_log_line, whole[-lines:]))
+        print_out(*map(_log_line, whole[-lines:]))
         while follow:
             sys.stdout.flush()
             if data := file.read():
                 *whole, begun = (begun + data).split(b"\n")
-                say(*map(_log_line, whole))
+                print_out(*map(_log_line, whole))
             else:
                 time.sleep(0.2)
         if begun:
-            say(_log_line(begun))
+            print_out(_log_line(begun))
     return 0
 
 
@@ -323,12 +325,12 @@ def token_add(
         body = {"name": made.name, "role": made.role, "token": None if out else made.token, "file": out}
         print_json({**body, "notice": notice})
     elif out is None:
-        say(*text.splitlines())
+        print_out(*text.splitlines())
     elif not call.quiet:
         used = f"rota node run --manager HOST:PORT --token {out}" if made.authority else f"ROTA_TOKEN_FILE={out}"
-        say(f"written to {out}; use it with {used}")
+        print_out(f"written to {out}; use it with {used}")
     if notice is not None and not (call.json or call.quiet):
-        aside(f"rota: note: {notice}")
+        print_err(f"rota: note: {notice}")
     return 0
 
 
@@ -354,7 +356,7 @@ def token_list(call: Invocation) -> int:
         print_json({"tokens": found})
         return 0
     if call.quiet:
-        say(*(each.name for each in found))
+        print_out(*(each.name for each in found))
         return 0
     from rota.cli.render.text import harmless, table
 
@@ -369,7 +371,7 @@ def token_list(call: Invocation) -> int:
         ]
         for each in found
     ]
-    say(table(["NAME", "ROLE", "USER", "HOST", "MADE", "EXPIRES"], rows))
+    print_out(table(["NAME", "ROLE", "USER", "HOST", "MADE", "EXPIRES"], rows))
     return 0
 
 
@@ -388,5 +390,5 @@ def token_remove(call: Invocation, name: str) -> int:
     if call.json:
         print_json({"removed": name})
     elif not call.quiet:
-        say(f"removed {name}")
+        print_out(f"removed {name}")
     return 0

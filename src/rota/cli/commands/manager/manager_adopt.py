@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rota.cli.command import Invocation, command, print_json
-from rota.cli.render.printing import say
+from rota.cli.render.printing import print_out
 
 
 @command("adopt")
@@ -39,16 +39,16 @@ def adopt(call: Invocation, moved: bool, copy: bool) -> int:
     if call.json:
         print_json({"home": str(call.home), **msgspec.structs.asdict(done)})
     elif call.quiet:
-        say(done.id)
+        print_out(done.id)
     else:
         from rota.cli.render.text import count, few_ranges, harmless
 
         what = f"a deployment of its own, {done.id}" if copy else f"the home of deployment {harmless(done.id)}"
-        say(f"{harmless(str(call.home))} is now {what}")
+        print_out(f"{harmless(str(call.home))} is now {what}")
         if copy:
-            say("its certificates and tokens are new: those of the original open nothing here")
+            print_out("its certificates and tokens are new: those of the original open nothing here")
         if done.doubted:
-            say(
+            print_out(
                 f"{count(len(done.doubted), 'job')} had an attempt under way, now lost here: "
                 f"{few_ranges(done.doubted)} (see 'rota confirm-dead')"
             )

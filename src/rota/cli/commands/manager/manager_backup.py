@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rota.cli.command import Invocation, command, print_json
-from rota.cli.render.printing import aside, confirmed, redraw, say, wipe
+from rota.cli.render.printing import confirmed, print_err, print_out, redraw, wipe
 
 if TYPE_CHECKING:
-    from rota.cli.render.text import Shown
+    from rota.cli.render.text import SafeText
     from rota.store.home.restore import Found, Restored
 
 
@@ -42,12 +42,14 @@ def backup(call: Invocation, file: str | None, force: bool) -> int:
     if call.json:
         print_json(made)
     elif call.quiet:
-        say(made["path"])
+        print_out(made["path"])
     else:
         from rota.cli.render.text import count, harmless
         from rota.units import about_size
 
-        say(f"backed up {count(made['jobs'], 'job')} to {harmless(made['path'])} ({about_size(made['bytes'])})")
+        print_out(
+            f"backed up {count(made['jobs'], 'job')} to {harmless(made['path'])} ({about_size(made['bytes'])})"
+        )
     return 0
 
 
@@ -155,7 +157,7 @@ def restore(call: Invocation, file: str, replace: bool, pause: bool, yes: bool) 
         raise BadInput("FILE is empty", hint="give the file that 'rota manager backup' made")
     with Restoration(call.home.path, Path(os.path.abspath(file)), replace=replace) as restoration:
         if not yes and not _confirmed(call, restoration.found, replaces=restoration.replaces):
-            aside("rota: nothing was changed")
+            print_err("rota: nothing was changed")
             return 1
         done = restoration.put_in_place(pause=pause)
     if call.json:
@@ -163,7 +165,7 @@ def restore(call: Invocation, file: str, replace: bool, pause: bool, yes: bool) 
 
         print_json({**msgspec.structs.asdict(done.backup), "home": str(call.home), "kept": done.kept})
     elif not call.quiet:
-        say(_story(call, done, pause=pause))
+        print_out(_story(call, done, pause=pause))
     return 0
 
 
@@ -174,7 +176,7 @@ def _confirmed(call: Invocation, found: Found, *, replaces: bool) -> bool:
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return True
     where = f"the database in {call.home} (which is kept)" if replaces else f"the database of {call.home}"
-    aside(_summary(found))
+    print_err(_summary(found))
     return confirmed(f"Make it {where}?")
 
 
@@ -185,7 +187,7 @@ def _summary(found: Found) -> str:
     return f"a backup {when} with {count(found.jobs, 'job')}, {found.waiting:,} not ended"
 
 
-def _story(call: Invocation, done: Restored, *, pause: bool) -> Shown:
+def _story(call: Invocation, done: Restored, *, pause: bool) -> SafeText:
     from rota.cli.render.text import block, count, few_ranges, harmless
 
     found = done.backup

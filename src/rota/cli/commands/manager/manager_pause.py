@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from rota.cli.command import Invocation, command, print_json
-from rota.cli.render.printing import aside, redraw, say, wipe
+from rota.cli.render.printing import print_err, print_out, redraw, wipe
 
 if TYPE_CHECKING:
     from rota.client.blocking import Client
@@ -55,7 +55,7 @@ def _tell(call: Invocation, view: PauseView, what: str) -> int:
         from rota.cli.render.text import count
 
         going_on = f"; {count(view.running, 'job')} may still run" if view.running and view.paused else ""
-        say(what + going_on)
+        print_out(what + going_on)
         _warn(view)
     return 0
 
@@ -64,7 +64,7 @@ def _warn(view: PauseView) -> None:
     if view.unreachable and (view.paused or view.draining):
         from rota.cli.render.text import count
 
-        aside(
+        print_err(
             f"rota: {count(view.unreachable, 'job')} may still start at runners that do not answer; "
             "see 'rota manager status'"
         )
@@ -96,14 +96,14 @@ def drain(call: Invocation, wait: bool) -> int:
         except NoManager:
             pass  # it has stopped: that is how we hear of it
         except KeyboardInterrupt:
-            aside("", "rota: the manager goes on draining; 'rota manager resume' ends that")
+            print_err("", "rota: the manager goes on draining; 'rota manager resume' ends that")
             raise
     if wait and not (call.address or os.environ.get("ROTA_MANAGER")):
         wait_for_end(view.pid)
     if call.json:
         print_json({"pid": view.pid, "stopped": wait})
     elif not call.quiet:
-        say("nothing runs any more, and the manager has stopped" if wait else "the manager is draining")
+        print_out("nothing runs any more, and the manager has stopped" if wait else "the manager is draining")
     return 0
 
 
@@ -126,7 +126,7 @@ def _wait(client: Client, call: Invocation) -> None:
                 if on_terminal:
                     redraw(line)
                 else:
-                    aside(f"rota: {line}")
+                    print_err(f"rota: {line}")
             time.sleep(_LOOK_AGAIN_S)
     finally:
         if on_terminal and said:

@@ -11,7 +11,7 @@ import click
 from rota.cli.command import Invocation, command, print_json
 from rota.cli.input.numbers import WholeNumber
 from rota.cli.input.selectors import files
-from rota.cli.render.printing import say
+from rota.cli.render.printing import print_out
 
 if TYPE_CHECKING:
     from rota.sim.replay import ReplayResult
@@ -145,7 +145,7 @@ def _swf(
         by_policy = {policy: each.as_json() for policy, each in results.items()}
         print_json(by_policy[policies[0]] if len(policies) == 1 else {"policies": by_policy})
     elif call.quiet:
-        say(*(str(each.job.id) for each in first.ran))
+        print_out(*(str(each.job.id) for each in first.ran))
     else:
         tell_replays(name, processors, results)
     return 0
@@ -169,7 +169,7 @@ def _site(
     if call.json:
         print_json(first if len(results) == 1 else {"policies": results})
     elif call.quiet:
-        say(*(str(job["id"]) for job in jobs_of(first)))
+        print_out(*(str(job["id"]) for job in jobs_of(first)))
     elif len(results) > 1:
         tell_sites({str(policy): each for policy, each in results.items()})
     else:

@@ -6,7 +6,7 @@ import sys
 
 from rota import __version__
 from rota.cli.command import Invocation, command
-from rota.cli.render.printing import say
+from rota.cli.render.printing import print_out
 
 
 @command("version")
@@ -15,6 +15,6 @@ def version(call: Invocation) -> None:
     if call.json:
         import json
 
-        say(json.dumps({"version": __version__, "python": sys.version.split()[0]}))
+        print_out(json.dumps({"version": __version__, "python": sys.version.split()[0]}))
     else:
-        say(f"rota {__version__}")
+        print_out(f"rota {__version__}")

@@ -13,12 +13,12 @@ from rota.cli.command import Group, Invocation, print_json
 from rota.cli.commands.nodes.node_add import add
 from rota.cli.commands.nodes.node_run import run
 from rota.cli.commands.reports.usage import usage
-from rota.cli.render.printing import aside, say
+from rota.cli.render.printing import print_err, print_out
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rota.cli.render.text import Shown
+    from rota.cli.render.text import SafeText
     from rota.client.calls import SiteChange
     from rota.wire.sums import NodeDetailView, NodeView
     from rota.wire.views import SiteView
@@ -51,9 +51,9 @@ def list_nodes(call: Invocation) -> int:
     if call.json:
         print_json({"nodes": nodes})
     elif call.quiet:
-        say(*(each.host for each in nodes))
+        print_out(*(each.host for each in nodes))
     else:
-        say(
+        print_out(
             _table(nodes)
             if nodes
             else "there is no node yet; add one with 'rota node add', or see 'rota node run'"
@@ -75,9 +75,9 @@ def show_node(call: Invocation, host: str) -> int:
     if call.json:
         print_json(found)
     elif call.quiet:
-        say(found.host)
+        print_out(found.host)
     else:
-        say(_details(found))
+        print_out(_details(found))
     return 0
 
 
@@ -168,7 +168,7 @@ def set_node(
     told = site_records.tell(call, sentence, hosts=names)
     for each in risks:
         if any(re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", each.message) for name in names):
-            aside(f"rota: note: the reservation of job {each.jobs[0]} is in danger: {harmless(each.message)}")
+            print_err(f"rota: note: the reservation of job {each.jobs[0]} is in danger: {harmless(each.message)}")
     return told
 
 
@@ -228,7 +228,7 @@ def _state(each: NodeView) -> str:
     return ", ".join([each.state, *(["drained"] if each.drain else []), *(["closed"] if each.closed else [])])
 
 
-def _table(nodes: list[NodeView]) -> Shown:
+def _table(nodes: list[NodeView]) -> SafeText:
     from rota.cli.render.text import harmless, table
     from rota.units import about_size
 
@@ -255,7 +255,7 @@ def _moment(at: datetime | None) -> str:
     return "" if at is None else at.astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-def _details(found: NodeDetailView) -> Shown:
+def _details(found: NodeDetailView) -> SafeText:
     from rota.cli.render.text import block, harmless
     from rota.plan.site.bitset import spans_of
     from rota.plan.site.records import show_value

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from rota.cli.command import Command, Invocation, print_json
-from rota.cli.render.printing import aside, say
+from rota.cli.render.printing import print_err, print_out
 from rota.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ exit 1
 """
 
 
-class Added(NamedTuple):
+class StartedAgent(NamedTuple):
     """What became of one host."""
 
     host: str
@@ -109,11 +109,11 @@ def add(
         address = manager or _address(client)
         parse_address(address)
         before = _agents(client)
-        refused = [] if again else [Added(name, _CONNECTED) for name in names if name in before]
+        refused = [] if again else [StartedAgent(name, _CONNECTED) for name in names if name in before]
         names = [name for name in names if again or name not in before]
         made = {name: _token(client, name) for name in names}
 
-        def start(name: str) -> Added:
+        def start(name: str) -> StartedAgent:
             # Hosts may share a file system: each has a directory of its own.
             parent = shlex.quote(directory) if directory else '"$HOME"/.local/state/rota/nodes'
             where = f"{parent}/{shlex.quote(name)}"
@@ -185,17 +185,17 @@ def _remove_tokens(client: Client, made: dict[str, _Token], *, started: set[str]
                 client.remove_token(each.name)
 
 
-def _over_ssh(program: list[str], host: str, script: str, text: str) -> Added:
+def _over_ssh(program: list[str], host: str, script: str, text: str) -> StartedAgent:
     argv = [*program, "--", host, f"sh -c {shlex.quote(script)}"]
     try:
         done = subprocess.run(argv, input=text.encode("ascii"), capture_output=True, timeout=_SSH_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         why = f"cannot run {argv[0]}: {error.strerror}" if isinstance(error, OSError) else "no answer"
-        return Added(host, why)
+        return StartedAgent(host, why)
     if done.returncode == 0:
-        return Added(host, "")
+        return StartedAgent(host, "")
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return Added(host, lines[-1] if lines else f"exit status {done.returncode}")
+    return StartedAgent(host, lines[-1] if lines else f"exit status {done.returncode}")
 
 
 def _agents(client: Client) -> dict[str, tuple[str | None, int | None]]:
@@ -213,7 +213,7 @@ def _wait(client: Client, hosts: set[str], before: dict[str, tuple[str | None, i
         time.sleep(0.2)
 
 
-def _tell(call: Invocation, done: list[Added], joined: set[str], how: str) -> int:
+def _tell(call: Invocation, done: list[StartedAgent], joined: set[str], how: str) -> int:
     from rota.cli.render.text import harmless
 
     missing = [each.host for each in done if not each.error and each.host not in joined]
@@ -223,11 +223,11 @@ def _tell(call: Invocation, done: list[Added], joined: set[str], how: str) -> in
             {"added": sorted(joined), "missing": missing, "failed": {each.host: each.error for each in failed}}
         )
     elif call.quiet:
-        say(*sorted(joined))
+        print_out(*sorted(joined))
     elif joined:
-        say(f"{', '.join(sorted(joined))}: {how}")
+        print_out(f"{', '.join(sorted(joined))}: {how}")
     for each in failed:
-        aside(f"rota: {each.host}: {harmless(each.error)}")
+        print_err(f"rota: {each.host}: {harmless(each.error)}")
     for host in missing:
-        aside(f"rota: {host}: started, but has not joined yet; see its agent.log")
+        print_err(f"rota: {host}: started, but has not joined yet; see its agent.log")
     return 1 if failed or missing else 0

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from rota.cli.command import Command, Invocation
-from rota.cli.render.printing import say
+from rota.cli.render.printing import print_out
 
 _MAKE = "rota manager token add NAME --role runner --out FILE"
 
@@ -99,7 +99,7 @@ def run(
     if log:
         argv += ["--log", os.path.abspath(log)]
     if print_unit:
-        say(*_UNIT.format(command=" ".join(_quoted(word) for word in argv)).splitlines())
+        print_out(*_UNIT.format(command=" ".join(_quoted(word) for word in argv)).splitlines())
         return 0
     return _become(root, argv)
 

@@ -8,12 +8,12 @@ import click
 
 from rota.cli.command import Invocation, command, print_json
 from rota.cli.input import time_spans
-from rota.cli.render.printing import say
+from rota.cli.render.printing import print_out
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-    from rota.cli.render.text import Shown
+    from rota.cli.render.text import SafeText
     from rota.wire.sums import AccountingView, AccountRow
 
 _BY: Final = ("user", "project", "queue")
@@ -77,11 +77,11 @@ def accounting(
 
         cells = ([str(getattr(row, name)) for name in columns] for row in view.rows)
         names = dict.fromkeys(side_by_side(row, gap="\t") for row in cells)
-        say(*names)
+        print_out(*names)
     elif view.rows:
-        say(_table(view, columns))
+        print_out(_table(view, columns))
     else:
-        say("nothing was used in this time")
+        print_out("nothing was used in this time")
     return 0
 
 
@@ -125,7 +125,7 @@ def _columns(by: str) -> list[str]:
     return [name for name in _BY if name in words]
 
 
-def _table(view: AccountingView, columns: list[str]) -> Shown:
+def _table(view: AccountingView, columns: list[str]) -> SafeText:
     from rota.cli.render.text import table
 
     head = ["WINDOW", *(name.upper() for name in columns)]

@@ -12,10 +12,10 @@ import click
 from rota.cli.command import Invocation, command, print_json
 from rota.cli.input.numbers import WholeNumber
 from rota.cli.input.selectors import files
-from rota.cli.render.printing import say
+from rota.cli.render.printing import print_out
 
 if TYPE_CHECKING:
-    from rota.cli.render.gantt_text import Look
+    from rota.cli.render.gantt_text import ChartStyle
     from rota.wire.gantt import GanttView
 
 #: Of the jobs that have no planned start so many are listed.
@@ -88,11 +88,11 @@ def gantt(
     if call.json:
         print_json(view)
     elif call.quiet:
-        say(*(str(job.id) for job in view.jobs))
+        print_out(*(str(job.id) for job in view.jobs))
     elif picture is not None:
-        say(f"drawn into {harmless(picture)}")
+        print_out(f"drawn into {harmless(picture)}")
     else:
-        say(*_lines(view, begin, end, _look(width, rows), whole=last is not None))
+        print_out(*_lines(view, begin, end, _look(width, rows), whole=last is not None))
     return 0
 
 
@@ -105,8 +105,8 @@ def _parsed(option: str, read: object) -> float:
         raise BadInput(f"{option}: {error.message}", hint=error.hint) from None
 
 
-def _look(width: int | None, rows: int) -> Look:
-    from rota.cli.render.gantt_text import Look
+def _look(width: int | None, rows: int) -> ChartStyle:
+    from rota.cli.render.gantt_text import ChartStyle
     from rota.cli.render.text import coloured
     from rota.cli.render.text import width as columns_of
 
@@ -116,7 +116,7 @@ def _look(width: int | None, rows: int) -> Look:
     columns = max(40, there if width is None else width)
     many = "256color" in os.environ.get("TERM", "") or bool(os.environ.get("COLORTERM"))
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
-    return Look(
+    return ChartStyle(
         width=columns,
         rows=rows,
         colours=(256 if many else 8) if coloured(sys.stdout) else 0,
@@ -124,7 +124,7 @@ def _look(width: int | None, rows: int) -> Look:
     )
 
 
-def _lines(view: GanttView, begin: float, end: float, look: Look, *, whole: bool) -> list[str]:
+def _lines(view: GanttView, begin: float, end: float, look: ChartStyle, *, whole: bool) -> list[str]:
     """`whole`: --to was given, so the window is drawn to its end."""
     from datetime import datetime
 
@@ -185,7 +185,7 @@ def _about_past(view: GanttView) -> list[str]:
     return lines
 
 
-def _waiting(view: GanttView, look: Look) -> list[str]:
+def _waiting(view: GanttView, look: ChartStyle) -> list[str]:
     from rota.cli.render.text import count, cut, harmless, is_terminal
 
     if not view.waiting_total:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from rota.cli.command import Invocation, command, print_json
-from rota.cli.render.printing import say
+from rota.cli.render.printing import print_out
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rota.cli.render.text import Shown
+    from rota.cli.render.text import SafeText
     from rota.wire.views import BucketView, LearnedGroupView
 
 _BAR = 40
@@ -46,23 +46,23 @@ def learn(call: Invocation, name: str | None, forget: bool, everything: bool) ->
         if forget:
             client.forget_learned(name or "")
             if not call.json:
-                say(f"forgot what was learned about {name or 'all groups'}")
+                print_out(f"forgot what was learned about {name or 'all groups'}")
                 return 0
         found = client.learned() if forget or not name else client.learned(name)
     if call.json:
         print_json({"groups": found})
     elif call.quiet:
-        say(*(each.name for each in found))
+        print_out(*(each.name for each in found))
     elif name:
-        say(_card(found[0]))
+        print_out(_card(found[0]))
     elif found:
-        say(_table(found))
+        print_out(_table(found))
     else:
-        say("nothing was learned yet; run some jobs")
+        print_out("nothing was learned yet; run some jobs")
     return 0
 
 
-def _table(groups: list[LearnedGroupView]) -> Shown:
+def _table(groups: list[LearnedGroupView]) -> SafeText:
     from rota.cli.render.text import harmless, table
 
     rows = [
@@ -82,7 +82,7 @@ def _recommended(group: LearnedGroupView) -> list[str]:
     ]
 
 
-def _card(group: LearnedGroupView) -> Shown:
+def _card(group: LearnedGroupView) -> SafeText:
     from rota.cli.render.text import block, coloured, harmless, paint
     from rota.units import about_size
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from rota.cli.command import Invocation, command, print_json
 from rota.cli.input import time_spans
-from rota.cli.render.printing import say
+from rota.cli.render.printing import print_out
 
 if TYPE_CHECKING:
-    from rota.cli.render.text import Shown
+    from rota.cli.render.text import SafeText
     from rota.wire.sums import HostUsage, UsageView
 
 _BAR: Final = 30
@@ -37,15 +37,15 @@ def usage(call: Invocation, since: str | None, until: str | None, last: str | No
     if call.json:
         print_json(view)
     elif call.quiet:
-        say(*(each.host for each in view.hosts))
+        print_out(*(each.host for each in view.hosts))
     elif view.hosts:
-        say(_table(view))
+        print_out(_table(view))
     else:
-        say("nothing is known of any host in this time")
+        print_out("nothing is known of any host in this time")
     return 0
 
 
-def _table(view: UsageView) -> Shown:
+def _table(view: UsageView) -> SafeText:
     from rota.cli.render.text import harmless, table
 
     rows = [[harmless(each.host), *_figures([each], each.utilisation)] for each in view.hosts]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from rota.cli.command import Group, Invocation
-from rota.cli.render.printing import aside
+from rota.cli.render.printing import print_err
 
 if TYPE_CHECKING:
     from rota.client.calls import SiteChange
@@ -90,7 +90,7 @@ def add_period(call: Invocation, words: tuple[str, ...], start: str, end: str, d
     if not known:
         hint = f"add one with 'rota quota set RULE N --set {made.set}'"
         warnings.append(f"no quota belongs to rule set '{made.set}' yet; {hint}")
-        aside(f"rota: warning: {warnings[0]}")
+        print_err(f"rota: warning: {warnings[0]}")
     return site_records.tell(call, f"added: {made.name}", period=_body(made), warnings=warnings)
 
 

@@ -9,7 +9,7 @@ import msgspec
 from rota.cli.command import Invocation, print_json
 from rota.cli.commands.site import site_records
 from rota.cli.input.files import read_input
-from rota.cli.render.printing import aside, say
+from rota.cli.render.printing import print_err, print_out
 from rota.errors import BadInput
 from rota.plan.policy.calendar_file import CalendarFile, read_calendar
 from rota.plan.policy.quota_records import read_quota
@@ -38,12 +38,12 @@ def load(call: Invocation, path: str, *, replace: bool, dry_run: bool) -> int:
     with call.connect() as client:
         told = site_records.change(client, _KINDS, make, about=f"calendar load {path}"[:200])
     for warning in warnings:
-        aside(f"rota: warning: {warning}")
+        print_err(f"rota: warning: {warning}")
     if call.json:
         print_json({"changes": told, "warnings": warnings, "dry_run": dry_run})
     elif not call.quiet:
-        say(*(f"{each['change']}: {_WORDS[each['kind']]} {each['name']}" for each in told))
-        say(_sentence(wanted, told, dry_run=dry_run))
+        print_out(*(f"{each['change']}: {_WORDS[each['kind']]} {each['name']}" for each in told))
+        print_out(_sentence(wanted, told, dry_run=dry_run))
     return 0
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from rota.cli.command import Invocation, command, print_json
-from rota.cli.render.printing import say
+from rota.cli.render.printing import print_out
 
 if TYPE_CHECKING:
-    from rota.cli.render.text import Shown
+    from rota.cli.render.text import SafeText
     from rota.wire.views import LimitView
 
 
@@ -57,13 +57,13 @@ def limit(call: Invocation, limits: tuple[str, ...], host: str | None) -> int:
     if call.json:
         print_json({"limits": found})
     elif call.quiet:
-        say(*(each.name for each in found))
+        print_out(*(each.name for each in found))
     elif found:
-        say(_table(found))
+        print_out(_table(found))
     elif not wanted:
-        say("no limits; declare one with 'rota limit NAME:N'")
+        print_out("no limits; declare one with 'rota limit NAME:N'")
     else:
-        say(f"removed: {', '.join(sorted(names))}")
+        print_out(f"removed: {', '.join(sorted(names))}")
     return 0
 
 
@@ -76,7 +76,7 @@ def _check(wanted: list[str]) -> None:
             parse_limit(text)
 
 
-def _table(limits: list[LimitView]) -> Shown:
+def _table(limits: list[LimitView]) -> SafeText:
     from rota.cli.render.text import harmless, table
 
     rows = []

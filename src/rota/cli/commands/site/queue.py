@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from rota.cli.command import Group, Invocation
-from rota.cli.render.printing import aside
+from rota.cli.render.printing import print_err
 
 if TYPE_CHECKING:
     from rota.client.calls import SiteChange
@@ -212,7 +212,9 @@ def _write(call: Invocation, name: str, options: dict[str, Any], *, new: bool) -
     with call.connect() as client:
         made = site_records.change(client, ("queue",), make, about=f"queue {'add' if new else 'set'} {name}")
     if shares and made.order == "fifo" and made.shares:
-        aside(f"rota: note: the order of queue '{name}' is fifo, where shares do not count; see --order fairshare")
+        print_err(
+            f"rota: note: the order of queue '{name}' is fifo, where shares do not count; see --order fairshare"
+        )
     return site_records.tell(call, f"{name}: {_sentence(made)}", queue=_body(name, made))
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rota.cli.commands.site import site_records
-from rota.cli.render.printing import say
+from rota.cli.render.printing import print_out
 from rota.plan.language.hostlist import fold
 from rota.plan.site.bitset import spans_of
 from rota.plan.site.records import PLACE, show_value
@@ -27,7 +27,7 @@ def show(call: Invocation, view: SiteView, inventory: Inventory, chosen: list[in
     if each:
         return _each(call, value, inventory, chosen, empty)
     if call.quiet and not call.json:
-        say(*(host["host"] for host in hosts))
+        print_out(*(host["host"] for host in hosts))
         return 0
     alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for host in hosts:

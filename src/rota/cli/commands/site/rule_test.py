@@ -8,7 +8,7 @@ import click
 
 from rota.cli.command import Invocation, command, print_json
 from rota.cli.input.job_options import given, options_for
-from rota.cli.render.printing import say
+from rota.cli.render.printing import print_out
 
 if TYPE_CHECKING:
     from rota.core.jobs.job import Spec
@@ -120,14 +120,14 @@ def _print(verdict: Verdict, error: str, *, spec: Spec) -> None:
             said = (
                 ", ".join(f"{step.does} {words_of({step.field: step.new})}" for step in done) or "changes nothing"
             )
-        say(f"rule {harmless(name)}: {harmless(said)}")
+        print_out(f"rule {harmless(name)}: {harmless(said)}")
     if error:
         by = f" (rule '{verdict.rejected_by}')" if verdict.rejected_by else ""
-        say(f"refused: {harmless(error)}{by}")
+        print_out(f"refused: {harmless(error)}{by}")
         return
     facts = facts_of(spec)
     values = {name: getattr(facts, name) for name in _SHOWN}
     if spec.request:  # it says how many
         values["cpus"] = values["gpus"] = None
     shown = {name: value for name, value in values.items() if value not in ("", (), None, 0)}
-    say(f"admitted: {harmless(words_of(shown))}")
+    print_out(f"admitted: {harmless(words_of(shown))}")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from rota.cli.command import Group, Invocation, print_json
-from rota.cli.render.printing import say
+from rota.cli.render.printing import print_out
 
 if TYPE_CHECKING:
-    from rota.cli.render.text import Shown
+    from rota.cli.render.text import SafeText
     from rota.client.calls import SiteChange
     from rota.plan.policy.policy import FairShare
     from rota.wire.sums import FairShareView, QueueSharesView, SharesView
@@ -46,11 +46,11 @@ def list_shares(call: Invocation, queue: str | None) -> int:
         print_json(view)
     elif call.quiet:
         users = dict.fromkeys(each.user for its in view.queues for each in its.users)
-        say(*users)
+        print_out(*users)
     elif view.queues:
         _show(view)
     else:
-        say("no queue goes by fair share; see 'rota queue set default --order fairshare'")
+        print_out("no queue goes by fair share; see 'rota queue set default --order fairshare'")
     return 0
 
 
@@ -59,16 +59,16 @@ def _show(view: SharesView) -> None:
 
     for number, each in enumerate(view.queues):
         if number:
-            say("")
+            print_out("")
         fifo = "; its order is fifo: nothing of this counts" if each.order == "fifo" else ""
         terms = settings_text(view.fair_share, each.project_weight)
-        say(*wrapped(f"queue {each.queue}: {each.order}, {terms}{fifo}"))
+        print_out(*wrapped(f"queue {each.queue}: {each.order}, {terms}{fifo}"))
         if each.users:
-            say(_users(each))
+            print_out(_users(each))
         else:
-            say("nobody has used anything, or has jobs")
+            print_out("nobody has used anything, or has jobs")
         if each.project_weight or any(row.target_by == "share" for row in each.projects):
-            say("", _projects(each))
+            print_out("", _projects(each))
 
 
 def settings_text(fair_share: FairShareView | FairShare, project: float | None = None) -> str:
@@ -82,7 +82,7 @@ def settings_text(fair_share: FairShareView | FairShare, project: float | None =
     return f"{weights}; half-life {format_duration(fair_share.half_life_s)}, {window}"
 
 
-def _users(queue: QueueSharesView) -> Shown:
+def _users(queue: QueueSharesView) -> SafeText:
     from rota.cli.render.fitted_table import fitted
     from rota.cli.render.text import core_hours, harmless
 
@@ -103,7 +103,7 @@ def _users(queue: QueueSharesView) -> Shown:
     return fitted(head, rows, right="llrrrrrl", kept=len(head) - 1, notes=[row[-1] for row in rows])
 
 
-def _projects(queue: QueueSharesView) -> Shown:
+def _projects(queue: QueueSharesView) -> SafeText:
     from rota.cli.render.text import core_hours, harmless, table
 
     origin = {"share": "its share", "rest": "what shares leave", "equal": "equal parts"}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rota.cli.command import print_json
-from rota.cli.render.printing import say
+from rota.cli.render.printing import print_out
 from rota.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def tell(call: Invocation, sentence: str, **result: Any) -> int:
     if call.json:
         print_json(result)
     elif not call.quiet:
-        say(sentence)
+        print_out(sentence)
     return 0
 
 
@@ -87,11 +87,11 @@ def show(
     if call.json:
         print_json(value)
     elif call.quiet:
-        say(*(row[0] for row in rows))
+        print_out(*(row[0] for row in rows))
     elif rows and notes is not None:
-        say(fitted(head, rows, right=right, kept=kept, notes=notes))
+        print_out(fitted(head, rows, right=right, kept=kept, notes=notes))
     elif rows:
-        say(table(head, rows, right=right))
+        print_out(table(head, rows, right=right))
     else:
-        say(empty)
+        print_out(empty)
     return 0
