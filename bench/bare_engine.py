@@ -20,7 +20,7 @@ from rota.core.jobs.job import Condition, Outcome, Spec
 from rota.core.learning.estimate import largest_of
 from rota.core.submit.identity import key_maker
 from rota.core.turn import Batch, Turn
-from rota.core.world import World, forget
+from rota.core.world import World, evict_finished
 from rota.plan.dispatch.planning import Planning
 from rota.plan.size import Capacity, Size
 from rota.store.memory.store import MemoryStore
@@ -77,7 +77,7 @@ class BareEngine:
         for effect in batch.effects:
             if isinstance(effect, SendWork):
                 self._take(effect)
-        forget(self.world, batch.leaving)
+        evict_finished(self.world, batch.leaving)
         self.steps.append(took)
         return took
 

@@ -30,7 +30,7 @@ from rota.core.site.policy import SPENT, restore_spent
 from rota.core.states import LEASED, RETRYABLE, TERMINAL, State
 from rota.core.submit.identity import key_maker
 from rota.core.turn import Batch, Turn
-from rota.core.world import NO_JOB, World, forget
+from rota.core.world import NO_JOB, World, evict_finished
 from rota.errors import RotaError
 from rota.plan.dispatch.planning import Planning
 from rota.plan.size import Capacity
@@ -190,7 +190,7 @@ class Machine:
         if perform:
             for effect in batch.effects:
                 self._perform(effect)
-            forget(self.world, batch.leaving)
+            evict_finished(self.world, batch.leaving)
             self.check()
         if self.open:
             self.committing, self.open = self.open, Batch()

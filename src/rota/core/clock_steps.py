@@ -10,9 +10,9 @@ from heapq import heapify
 
 from msgspec.structs import replace
 
-from rota.core.attempts.parts import remember
-from rota.core.attempts.suspension import adjust
-from rota.core.attempts.suspension_phases import of_lease
+from rota.core.attempts.parts import store_parts
+from rota.core.attempts.suspension import change_grant
+from rota.core.attempts.suspension_phases import pause_of
 from rota.core.events import ClockMoved
 from rota.core.jobs.job import Job
 from rota.core.states import TERMINAL
@@ -37,7 +37,7 @@ def on_clock_moved(world: World, turn: Turn, event: ClockMoved) -> None:
     world.delayed_until = [(at + by, id) for at, id in world.delayed_until]
     heapify(world.delayed_until)
     if world.closing or world.moved_parts:
-        remember(world, turn)
+        store_parts(world, turn)
     world.moves_noted.clear()
     world.moves_pending.clear()
     world.hours_now.clear()
@@ -58,6 +58,6 @@ def _move(world: World, turn: Turn, job: Job, by: float) -> None:
     lease.leased_at += by
     if lease.started_at is not None:
         lease.started_at += by
-    pause = of_lease(lease)
+    pause = pause_of(lease)
     if pause.since is not None:
-        adjust(world, turn, job, pause=replace(pause, since=pause.since + by))
+        change_grant(world, turn, job, pause=replace(pause, since=pause.since + by))

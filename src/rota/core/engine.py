@@ -16,7 +16,7 @@ from rota.core.attempts import noop_jobs, signals, suspension, walltimes
 from rota.core.attempts.grants import grant_leases, on_server_script_ended
 from rota.core.effects import Refuse, RemoveSegments
 from rota.core.jobs import actions, modification, removal
-from rota.core.jobs.dependencies import enter, waiting_state
+from rota.core.jobs.dependencies import enter_waiting, waiting_state
 from rota.core.jobs.retry import MAX_DELAY_S
 from rota.core.learning import estimate
 from rota.core.machines import energy, fencing, host_hours, host_usage, runners, suspected_hosts
@@ -152,7 +152,7 @@ class Engine:
             # The job may have been retried, held or killed in the meantime.
             if job is not None and job.state is State.DELAYED and (job.due_at == when or not job.due_at):
                 job.due_at = None
-                enter(self.world, turn, job, waiting_state(self.world, job))
+                enter_waiting(self.world, turn, job, waiting_state(self.world, job))
         if self.world.noop_jobs:
             noop_jobs.end_due_noops(self.world, turn)
         limits.follow_clock(self.world, turn)

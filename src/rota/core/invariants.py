@@ -20,10 +20,10 @@ from rota.plan.size import CORE
 
 def broken(world: World) -> list[str]:
     """Describe each violated invariant in a sentence; empty: all hold."""
-    return [sentence for found in in_parts(world) for sentence in found]
+    return [sentence for found in check_each(world) for sentence in found]
 
 
-def in_parts(world: World) -> Iterator[list[str]]:
+def check_each(world: World) -> Iterator[list[str]]:
     """Check one invariant at a time. The world may change between two of them."""
     yield _each_job_in_one_state(world)
     yield _one_terminal_record(world)

@@ -61,7 +61,7 @@ class Remembered(Struct, frozen=True, kw_only=True):
     observations: list[tuple[Any, ...]] = []
     site: dict[tuple[str, str], str] = {}
     host_states: dict[str, tuple[str, int]] = {}
-    parts: str = ""  #: see `core.attempts.parts.remember`
+    parts: str = ""  #: see `core.attempts.parts.store_parts`
     replaced: list[int] = []
 
 
@@ -230,7 +230,7 @@ def _restore_groups(world: World, jobs: Iterable[Job], remembered: Remembered) -
     for job in jobs:
         for name in job.spec.dep_groups:
             groups[name].join(job.id, State.DEPENDENT)
-    _restore_reach(world, remembered.edges)
+    _restore_ancestry(world, remembered.edges)
     for id, spec_id in remembered.edge_specs.items():
         for name in specs[spec_id].dep_groups:
             groups[name].wait_for(world.ancestry.get(id))
@@ -238,7 +238,7 @@ def _restore_groups(world: World, jobs: Iterable[Job], remembered: Remembered) -
         group.announced = group.verdicts()
 
 
-def _restore_reach(world: World, edges: list[tuple[Parent, int]]) -> None:
+def _restore_ancestry(world: World, edges: list[tuple[Parent, int]]) -> None:
     parents: dict[int, list[Parent]] = {}
     for parent, child in edges:
         parents.setdefault(child, []).append(parent)

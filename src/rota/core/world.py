@@ -182,7 +182,7 @@ class World:
         self.vacate_times = VacateTimes()  #: how long jobs may take to make room for others
         self.patience_s = PATIENCE_S  #: how long a reservation waits for missing resources
         #: finished job → batches that must be committed before it may leave memory
-        self.leaving: dict[int, int] = {}
+        self.evicting: dict[int, int] = {}
         self.capacity: dict[str, Capacity] = {}
         self.uploads: dict[str, Upload] = {}
         self.delayed_until: list[tuple[float, int]] = []  #: heap of (wall time, job) for delayed jobs
@@ -326,7 +326,7 @@ def finish(
     _tally(turn, job, 1, job.spec.dep_groups)
     count_end(turn, job, state)
     write(turn, job)
-    leave(world, turn, job.id)
+    evict_after_commit(world, turn, job.id)
     turn.effects.append(NotifySettled(job, state, outcome))
 
 
@@ -368,13 +368,13 @@ def _tally(turn: Turn, job: Job, more: int, groups: tuple[str, ...]) -> None:
             changes.dep_groups[name] = changes.dep_groups.get(name, 0) + more
 
 
-def leave(world: World, turn: Turn, id: int) -> None:
+def evict_after_commit(world: World, turn: Turn, id: int) -> None:
     """Let the job leave memory once this batch is on disk."""
-    world.leaving[id] = world.leaving.get(id, 0) + 1
+    world.evicting[id] = world.evicting.get(id, 0) + 1
     turn.batch.leaving.append(id)
 
 
-def forget(world: World, ids: list[int]) -> None:
+def evict_finished(world: World, ids: list[int]) -> None:
     """Drop finished jobs from memory: the batches that wrote them are on disk.
 
     A job stays if it was re-opened, if a later batch about it is not on disk yet, or if an upload is about to
@@ -382,9 +382,9 @@ def forget(world: World, ids: list[int]) -> None:
     """
     wanted = {id for upload in world.uploads.values() for id in upload.retried}
     for id in ids:
-        batches = world.leaving.pop(id) - 1
+        batches = world.evicting.pop(id) - 1
         if batches:
-            world.leaving[id] = batches
+            world.evicting[id] = batches
             continue
         job = world.jobs.get(id)
         if job is not None and job.state in TERMINAL and id not in wanted:

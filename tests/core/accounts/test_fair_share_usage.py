@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rota.core import events
 from rota.core.accounts.accounting import HOUR_S
-from rota.core.accounts.fair_share_usage import restore_use, usage_now
+from rota.core.accounts.fair_share_usage import restore_usage, usage_now
 from rota.core.world import World
 from rota.plan.dispatch.planning import Planning
 from rota.plan.policy.policy import FairShare
@@ -21,7 +21,7 @@ def restarted(machine: Machine) -> World:
     """A world that knows only what the store does."""
     world = World(Planning())
     end = int(machine.wall // HOUR_S) + 1
-    restore_use(world, machine.store.accounts(first=0, end=end).rows, end=end)
+    restore_usage(world, machine.store.accounts(first=0, end=end).rows, end=end)
     return world
 
 

@@ -59,7 +59,7 @@ def observed_asked(spec: Spec, given: Given | None) -> tuple[int | None, int | N
     )
 
 
-def limit_of(spec: Spec, given: Given | None) -> float | None:
+def attempt_walltime(spec: Spec, given: Given | None) -> float | None:
     """The walltime of an attempt; None: none."""
     return given.walltime_s if given is not None and given.walltime_s is not None else spec.walltime_s
 

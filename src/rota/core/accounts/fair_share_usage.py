@@ -28,7 +28,7 @@ from rota.plan.size import CORE
 KEPT_HOURS: Final = int(KEPT_S // HOUR_S)
 
 
-def restore_use(world: World, rows: Iterable[tuple[Any, ...]], *, end: int) -> None:
+def restore_usage(world: World, rows: Iterable[tuple[Any, ...]], *, end: int) -> None:
     """Restore the history from stored account rows up to hour `end`."""
     steps: dict[UserProject, list[tuple[int, int, int]]] = {}
     add = world.usage_history.add

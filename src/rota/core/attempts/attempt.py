@@ -9,15 +9,15 @@ import msgspec
 
 from rota.core.accounts.accounting import account_attempt, count_start
 from rota.core.attempts.leases import Finished, HeldLease, LeaseRef, Phase, Started
-from rota.core.attempts.parts import await_parts, close_parts, lease_hosts, remember, silent_hosts
+from rota.core.attempts.parts import await_parts, close_parts, lease_hosts, silent_hosts, store_parts
 from rota.core.attempts.reported_times import in_lease, timed
 from rota.core.attempts.seats import adopt_seat, close_seat, count_unseated
-from rota.core.attempts.suspension_phases import QUEUED, THAWING, is_suspended, of_lease, suspended_s
+from rota.core.attempts.suspension_phases import QUEUED, THAWING, is_suspended, pause_of, suspended_s
 from rota.core.effects import NotifyStarted
 from rota.core.hooks.server_scripts import begin_epilogue, forget_prologue
 from rota.core.jobs.dependencies import (
     end_job,
-    enter,
+    enter_waiting,
     must_run_again,
     propagate,
     unsatisfied_dependents,
@@ -89,7 +89,7 @@ def revive(world: World, turn: Turn, job: Job) -> None:
         if job.preempted and (job.reason is None or job.reason.code != "container"):
             job.reason = Reason("preempted", f"being ended for {job_name_text(job.preempted)}")
         elif not job.preempted:
-            resuming = of_lease(lease).phase in (QUEUED, THAWING)
+            resuming = pause_of(lease).phase in (QUEUED, THAWING)
             suspended = Reason("resuming", "it waits to go on") if resuming else Reason("suspended", "suspended")
             job.reason = suspended if began is State.SUSPENDED else None
     write(turn, job)
@@ -222,7 +222,7 @@ def conclude(world: World, turn: Turn, job: Job, ended: Ended, *, host: str) -> 
             _delay(world, turn, job, wait, reason.message)
         else:
             job.reason = None
-            enter(world, turn, job, waiting_state(world, job))
+            enter_waiting(world, turn, job, waiting_state(world, job))
     elif killed and (ended.again or ended.state is State.DELAYED):
         # The kill came when only parts were left.
         reason = _killed(job, outcome)
@@ -230,22 +230,22 @@ def conclude(world: World, turn: Turn, job: Job, ended: Ended, *, host: str) -> 
     elif ended.again and not over:
         turn.note(job.id, job.attempt, "again", f"{ended.again}: it is queued again")
         job.reason = None
-        enter(world, turn, job, waiting_state(world, job))
+        enter_waiting(world, turn, job, waiting_state(world, job))
     elif state is State.DELAYED:
         why = reason.message if reason else "failed"
         left = job.retries_left + 1
         _delay(world, turn, job, wait, why, f" ({left} {'attempt' if left == 1 else 'attempts'} left)")
     elif state is State.COMPLETE and must_run_again(job) and not killed and not over:
         turn.note(job.id, job.attempt, "again", "what it waits for came while it ran: it waits and runs again")
-        enter(world, turn, job, waiting_state(world, job))
+        enter_waiting(world, turn, job, waiting_state(world, job))
     else:
         if state is State.COMPLETE and must_run_again(job) and not over:
             state, reason = State.CANCELLED, Reason("kill_requested", "killed before it ran again")
         end_job(world, turn, job, state, reason=reason, outcome=outcome)
         spec = job.spec
-        wished = {*spec.on_success, *spec.on_failure, *spec.on_exit}
-        if "remove" in wished and any(done.behaviour == "remove" for done in outcome.behaviours):
-            _remove_as_wished(world, turn, job)
+        behaviours = {*spec.on_success, *spec.on_failure, *spec.on_exit}
+        if "remove" in behaviours and any(done.behaviour == "remove" for done in outcome.behaviours):
+            _remove_on_end(world, turn, job)
 
 
 def void_or_lose(world: World, turn: Turn, job: Job) -> None:
@@ -282,7 +282,7 @@ def _drop_lease(world: World, turn: Turn, job: Job, *, host: str, ended: bool) -
     if job.id in world.closing or job.id in world.moved_parts:
         world.closing.discard(job.id)
         world.moved_parts.discard(job.id)
-        remember(world, turn)
+        store_parts(world, turn)
     job.kill = False
     job.preempted = 0
 
@@ -314,7 +314,7 @@ def _is_retried(world: World, turn: Turn, job: Job, outcome: Outcome, code: str)
     return not reservation_over(world, job, turn.wall + longest_delay_s(job.spec.backoff_s, job.tries))
 
 
-def _remove_as_wished(world: World, turn: Turn, job: Job) -> None:
+def _remove_on_end(world: World, turn: Turn, job: Job) -> None:
     """Carry out the behaviour `remove`, unless other jobs still wait for the job."""
     if job.id in world.children or unsatisfied_dependents(world, job):
         turn.note(job.id, job.attempt, "kept", "others wait for it, so it was not removed")

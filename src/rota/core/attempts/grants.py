@@ -10,7 +10,7 @@ import msgspec
 
 from rota.core.attempts.attempt import void_attempt
 from rota.core.attempts.noop_jobs import begin_noop
-from rota.core.attempts.parts import lease_hosts, take_parts, with_runners, withhold
+from rota.core.attempts.parts import add_parts, lease_hosts, open_parts, with_runners
 from rota.core.attempts.seats import take_lease, take_seat
 from rota.core.effects import SendWork
 from rota.core.events import ServerScriptEnded
@@ -70,11 +70,11 @@ def grant_leases(world: World, turn: Turn) -> None:
         turn.changes.attempts.append((id, job.attempt, token, runner.id, host, turn.wall, job.spec_id, size, what))
         if id in withheld:
             if others := lease_hosts(given):
-                take_parts(world, job, dict.fromkeys(others, ""))
+                add_parts(world, job, dict.fromkeys(others, ""))
             if world.server_hooks.prologue:
                 begin_prologue(world, turn, job)
             else:
-                withhold(world, turn, job)
+                open_parts(world, turn, job)
             continue
         send = work.setdefault(runner.id, SendWork(runner.id, [], [], []))
         send.jobs.append(job)

@@ -8,16 +8,16 @@ from __future__ import annotations
 from rota.core.attempts.attempt import conclude, revive, void_attempt
 from rota.core.attempts.leases import LeaseRef
 from rota.core.attempts.parts import (
-    ask,
+    ask_for_part,
     drop_part,
     forget_part,
+    job_of_part,
     lease_of,
-    opened,
+    mark_part_open,
     part_at,
-    part_named,
     parts_by_host,
     release_part,
-    remember,
+    store_parts,
 )
 from rota.core.attempts.suspension import host_left
 from rota.core.events import RunnerReported
@@ -26,13 +26,13 @@ from rota.core.machines.suspected_hosts import suspect
 from rota.core.turn import Turn
 from rota.core.world import Runner, World
 
-# ------------------------------------------------------------------ what runners report
+# ------------------------------------------------------------------ reports of runners
 
 
 def take_part_reports(world: World, turn: Turn, runner: Runner, event: RunnerReported) -> None:
     """Handle a runner's reports about parts that it opened or closed."""
     for report in event.opened:
-        job = part_named(world, runner, report)
+        job = job_of_part(world, runner, report)
         part = part_at(job, runner.host) if job is not None else None
         if job is None or job.lease is None or part is None or part.runner not in ("", runner.id):
             continue
@@ -41,9 +41,9 @@ def take_part_reports(world: World, turn: Turn, runner: Runner, event: RunnerRep
             part_failed(world, turn, job, runner.host, report.message)
         elif job.lease.ended is None:
             part.runner = runner.id
-            opened(turn, job, runner.host)
+            mark_part_open(turn, job, runner.host)
     for ref in event.shut:
-        job = part_named(world, runner, ref)
+        job = job_of_part(world, runner, ref)
         part = part_at(job, runner.host) if job is not None else None
         if job is not None and part is not None and part.runner == runner.id:
             part_shut(world, turn, job, runner.host)
@@ -54,7 +54,7 @@ def unwanted_parts(world: World, runner: Runner, held: list[LeaseRef]) -> list[t
     asked."""
     unwanted = []
     for ref in held:
-        job = part_named(world, runner, ref)
+        job = job_of_part(world, runner, ref)
         part = part_at(job, runner.host) if job is not None else None
         if part is not None:
             part.runner = runner.id
@@ -75,7 +75,7 @@ def agree_on_parts(world: World, turn: Turn, runner: Runner, held: list[LeaseRef
         has = (id, job.attempt, lease.token) in named
         if lease.ended is None:
             if not part.open or not has:
-                ask(world, turn, job, runner.host)
+                ask_for_part(world, turn, job, runner.host)
         elif not has:
             part_shut(world, turn, job, runner.host)
 
@@ -85,7 +85,7 @@ def ask_for_unheld(world: World, turn: Turn, runner: Runner) -> None:
     for id in sorted(world.parts_at.get(runner.host, ())):
         part, lease = part_at(world.jobs[id], runner.host), world.jobs[id].lease
         if part is not None and not part.runner and lease is not None and lease.ended is None:
-            ask(world, turn, world.jobs[id], runner.host)
+            ask_for_part(world, turn, world.jobs[id], runner.host)
 
 
 # ------------------------------------------------------------------ the end of a part
@@ -102,7 +102,7 @@ def part_shut(world: World, turn: Turn, job: Job, host: str) -> None:
     if lease.parts is None:
         conclude(world, turn, job, lease.ended, host=lease.host)
     else:
-        remember(world, turn)  # the report is not repeated to another manager, nor the proof of death
+        store_parts(world, turn)  # the report is not repeated to another manager, nor the proof of death
         revive(world, turn, job)
 
 
@@ -117,7 +117,7 @@ def part_gone(world: World, turn: Turn, job: Job, host: str, why: str) -> None:
     elif not job.kill and not job.preempted:
         # The command runs on the first host and notices by itself what it lost; the job goes on.
         turn.note(job.id, job.attempt, "part", f"everything of it on {host} has ended: {why}")
-        ask(world, turn, job, host)
+        ask_for_part(world, turn, job, host)
     if job.lease is lease:
         revive(world, turn, job)
 

@@ -47,7 +47,7 @@ class KeptLease(Struct, frozen=True, array_like=True, gc=False):
     ended: Ended | None = None
 
 
-# ------------------------------------------------------------------ who has a part
+# ------------------------------------------------------------------ holders
 
 
 def lease_hosts(given: Given | None) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ def with_runners(world: World, given: Given | None, runner: Runner) -> Given | N
     return msgspec.structs.replace(given, runners=names)
 
 
-def take_parts(world: World, job: Job, holders: dict[str, str]) -> None:
+def add_parts(world: World, job: Job, holders: dict[str, str]) -> None:
     """Record a part on each of these hosts, with its runner (empty: none yet)."""
     lease_of(job).parts = {host: Part(runner) for host, runner in holders.items()}
     for host in holders:
@@ -89,7 +89,7 @@ def forget_part(world: World, turn: Turn, job: Job, host: str) -> None:
     """Drop a part of a job that goes on, and remember that over a restart."""
     drop_part(world, job, host)
     world.moved_parts.add(job.id)
-    remember(world, turn)
+    store_parts(world, turn)
 
 
 def release_part(world: World, turn: Turn, job: Job, host: str) -> None:
@@ -97,7 +97,7 @@ def release_part(world: World, turn: Turn, job: Job, host: str) -> None:
     part = parts_by_host(job)[host]
     part.runner, part.open = "", False
     world.moved_parts.add(job.id)
-    remember(world, turn)
+    store_parts(world, turn)
 
 
 def parts_of(world: World, runner: Runner) -> list[Job]:
@@ -129,7 +129,7 @@ def withheld_seats(world: World, runner: Runner) -> set[int]:
     return {seat.seat for seat in seats if seat is not None}
 
 
-def part_named(world: World, runner: Runner, ref: LeaseRef | PartOpened) -> Job | None:
+def job_of_part(world: World, runner: Runner, ref: LeaseRef | PartOpened) -> Job | None:
     """Return the job that a report about a part is about, if it names the valid lease and a part on this host."""
     job = world.jobs.get(ref.job)
     if job is None or job.lease is None or job.attempt != ref.attempt or job.lease.token != ref.token:
@@ -153,17 +153,17 @@ def all_leased(world: World) -> Iterator[tuple[Job, str]]:
 # ------------------------------------------------------------------ opening
 
 
-def withhold(world: World, turn: Turn, job: Job) -> None:
+def open_parts(world: World, turn: Turn, job: Job) -> None:
     """Ask for the parts of a new lease before it is sent."""
     parts = parts_by_host(job)
     if job.state is not State.STARTING:
         move(world, job, State.STARTING)
     job.reason = Reason("parts", f"waiting for {_named(parts)} to be ready")
     for host in parts:
-        ask(world, turn, job, host)
+        ask_for_part(world, turn, job, host)
 
 
-def ask(world: World, turn: Turn, job: Job, host: str) -> None:
+def ask_for_part(world: World, turn: Turn, job: Job, host: str) -> None:
     """Ask the runner of this host, if one answers, to open the job's part."""
     part, lease = parts_by_host(job)[host], lease_of(job)
     runner = world.runner_at.get(host)
@@ -173,10 +173,10 @@ def ask(world: World, turn: Turn, job: Job, host: str) -> None:
     turn.effects.append(SendParts(runner, [job], [ref_of(job, lease)]))
     if runner not in (lease.given.runners if lease.given is not None else ()):
         world.moved_parts.add(job.id)
-        remember(world, turn)
+        store_parts(world, turn)
 
 
-def opened(turn: Turn, job: Job, host: str) -> None:
+def mark_part_open(turn: Turn, job: Job, host: str) -> None:
     """Mark a part as open. When all are, send the lease to its first host."""
     parts, lease = parts_by_host(job), lease_of(job)
     parts[host].open = True
@@ -212,7 +212,7 @@ def close_parts(world: World, turn: Turn, job: Job, ended: Ended, *, host: str) 
     for part in lease.parts.values():
         turn.effects.append(CloseParts(part.runner, [ref_of(job, lease)]))
     await_parts(world, turn, job)
-    remember(world, turn)
+    store_parts(world, turn)
     return True
 
 
@@ -257,7 +257,7 @@ def _named(hosts: Iterable[str]) -> str:
 # ------------------------------------------------------------------ across a restart
 
 
-def remember(world: World, turn: Turn) -> None:
+def store_parts(world: World, turn: Turn) -> None:
     """Write what the rows of attempts do not record about parts."""
     kept = []
     for id in sorted(world.closing | world.moved_parts):
@@ -276,13 +276,13 @@ def remember(world: World, turn: Turn) -> None:
 
 
 def kept_leases(text: str) -> dict[int, KeptLease]:
-    """Decode what `remember` wrote, by job."""
+    """Decode what `store_parts` wrote, by job."""
     return {kept.job: kept for kept in msgspec.json.decode(text or "[]", type=list[KeptLease])}
 
 
 def restore_parts(world: World, job: Job, holders: dict[str, str], *, mono: float) -> None:
     """Restore the parts of a lease. All may still be there until a runner reports otherwise."""
-    take_parts(world, job, holders)
+    add_parts(world, job, holders)
     for host, name in holders.items():
         if name and name not in world.runners:
             runner = world.runners[name] = Runner(name, host)

@@ -15,9 +15,9 @@ import msgspec
 from rota.core.answers import Acted
 from rota.core.attempts.attempt import leased_job
 from rota.core.attempts.leases import LeaseRef, Paused
-from rota.core.attempts.parts import part_named, ref_of, remember
+from rota.core.attempts.parts import job_of_part, ref_of, store_parts
 from rota.core.attempts.reported_times import in_lease
-from rota.core.attempts.suspension_phases import FREEZING, FROZEN, QUEUED, THAWING, is_suspended, left_s, of_lease
+from rota.core.attempts.suspension_phases import FREEZING, FROZEN, QUEUED, THAWING, is_suspended, left_s, pause_of
 from rota.core.effects import Reply, SuspendAttempts
 from rota.core.events import JobsResumed, JobsSuspended
 from rota.core.jobs.job import Job, Lease, Reason
@@ -35,7 +35,7 @@ _KEEP: Final = frozenset(("container", "besteffort"))
 _LONGEST: Final = 500
 
 
-# ------------------------------------------------------------------ what people ask
+# ------------------------------------------------------------------ requests
 
 
 def on_jobs_suspended(world: World, turn: Turn, event: JobsSuspended) -> None:
@@ -54,23 +54,23 @@ def _suspend(world: World, turn: Turn, job: Job, *, keep: bool, user: str) -> bo
         return False
     if job.id in world.noop_jobs:
         return False  # it executes nothing
-    pause = of_lease(lease)
+    pause = pause_of(lease)
     if job.state is State.RUNNING and pause.phase == "":
         keeps = keep or not _gives_up_cores(world, job, lease)
-        adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=FREEZING, keeps=keeps))
+        change_grant(world, turn, job, pause=msgspec.structs.replace(pause, phase=FREEZING, keeps=keeps))
     elif job.state is State.SUSPENDED and pause.phase == QUEUED:
-        adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=FROZEN))
+        change_grant(world, turn, job, pause=msgspec.structs.replace(pause, phase=FROZEN))
         job.reason = Reason("suspended", f"suspended by {user}")
         write(turn, job)
         world.placement.suspended(job.id)
     elif pause.phase == THAWING:
         # It has its cores back and keeps them until it is frozen again.
-        adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=FREEZING))
+        change_grant(world, turn, job, pause=msgspec.structs.replace(pause, phase=FREEZING))
     else:
         return False
     turn.note(job.id, job.attempt, "suspend", f"asked for by {user}{', keeping its cores' if keep else ''}")
-    if of_lease(lease).phase == FREEZING:
-        _order(world, turn, job, lease)
+    if pause_of(lease).phase == FREEZING:
+        _send_order(world, turn, job, lease)
     return True
 
 
@@ -95,14 +95,14 @@ def _resume(world: World, turn: Turn, job: Job, *, user: str) -> bool:
     lease = job.lease
     if lease is None or job.kill or job.preempted:
         return False
-    pause = of_lease(lease)
+    pause = pause_of(lease)
     if pause.phase == FROZEN and not pause.keeps:
-        adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=QUEUED))
+        change_grant(world, turn, job, pause=msgspec.structs.replace(pause, phase=QUEUED))
         world.placement.resumes(job.id)
         then = "waits for its cores"
     elif pause.phase in (FROZEN, FREEZING):
-        adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=THAWING))
-        _order(world, turn, job, lease)
+        change_grant(world, turn, job, pause=msgspec.structs.replace(pause, phase=THAWING))
+        _send_order(world, turn, job, lease)
         then = "goes on"
     else:
         return False
@@ -119,20 +119,20 @@ def resume_now(world: World, turn: Turn, id: int) -> None:
     lease = job.lease if job is not None else None
     if job is None or lease is None or job.kill or job.preempted:
         return  # it is being ended, and needs no permission for that
-    pause = of_lease(lease)
+    pause = pause_of(lease)
     if pause.phase == QUEUED:
-        adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=THAWING))
-        _order(world, turn, job, lease)
+        change_grant(world, turn, job, pause=msgspec.structs.replace(pause, phase=THAWING))
+        _send_order(world, turn, job, lease)
 
 
-# ------------------------------------------------------------------ what runners say
+# ------------------------------------------------------------------ reports of runners
 
 
 def take_suspension_reports(world: World, turn: Turn, runner: Runner, reports: Iterable[Paused]) -> None:
     """Handle a runner's reports of frozen and thawed attempts."""
     for each in reports:
         ref = LeaseRef(each.job, each.attempt, each.token)
-        job = leased_job(world, runner, ref) or part_named(world, runner, ref)
+        job = leased_job(world, runner, ref) or job_of_part(world, runner, ref)
         if job is None or job.lease is None:
             continue
         if each.message and runner.may_note(job.id):
@@ -147,7 +147,7 @@ def take_suspension_reports(world: World, turn: Turn, runner: Runner, reports: I
                 _all_frozen(world, turn, job, lease, at)
         else:
             frozen.discard(runner.host)
-            if of_lease(lease).phase == FREEZING and each.message:
+            if pause_of(lease).phase == FREEZING and each.message:
                 _cannot_be_frozen(world, turn, job, lease)
             elif not frozen:
                 _all_thawed(world, turn, job, lease, at)
@@ -159,7 +159,7 @@ def host_left(world: World, turn: Turn, job: Job, host: str) -> None:
     if lease is None or lease.ended is not None or lease.frozen is None:
         return
     lease.frozen.discard(host)
-    phase = of_lease(lease).phase
+    phase = pause_of(lease).phase
     if phase == FREEZING and set(hosts_of(world, lease)) <= lease.frozen:
         _all_frozen(world, turn, job, lease, turn.wall)
     elif phase == THAWING and not lease.frozen:
@@ -167,16 +167,16 @@ def host_left(world: World, turn: Turn, job: Job, host: str) -> None:
 
 
 def _all_frozen(world: World, turn: Turn, job: Job, lease: Lease, at: float) -> None:
-    pause = of_lease(lease)
+    pause = pause_of(lease)
     if pause.since is not None:
         if pause.phase != FREEZING:
             return  # reported before
     else:
         pause = msgspec.structs.replace(pause, since=max(at, lease.started_at or at))
     if pause.phase != FREEZING:
-        adjust(world, turn, job, pause=pause)  # it is being resumed
+        change_grant(world, turn, job, pause=pause)  # it is being resumed
         return
-    adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=FROZEN))
+    change_grant(world, turn, job, pause=msgspec.structs.replace(pause, phase=FROZEN))
     if job.kill or job.preempted:
         return
     if job.state is not State.SUSPENDED and job.state is not State.LOST:
@@ -190,10 +190,10 @@ def _all_frozen(world: World, turn: Turn, job: Job, lease: Lease, at: float) -> 
 
 
 def _all_thawed(world: World, turn: Turn, job: Job, lease: Lease, at: float) -> None:
-    pause = of_lease(lease)
+    pause = pause_of(lease)
     if pause.since is None:
         if pause.phase == THAWING:
-            adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=""))
+            change_grant(world, turn, job, pause=msgspec.structs.replace(pause, phase=""))
         return
     was_away = not pause.keeps and pause.phase in (FROZEN, QUEUED)
     before_s = pause.before_s + max(0.0, at - pause.since)
@@ -201,7 +201,7 @@ def _all_thawed(world: World, turn: Turn, job: Job, lease: Lease, at: float) -> 
     if was_away:
         # Only its end can have thawed it, and that is reported soon.
         return
-    adjust(world, turn, job, pause=Pause(phase, keeps=pause.keeps if phase else False, before_s=before_s))
+    change_grant(world, turn, job, pause=Pause(phase, keeps=pause.keeps if phase else False, before_s=before_s))
     if job.state is State.SUSPENDED:
         move(world, job, State.RUNNING)
         job.reason = None
@@ -212,8 +212,8 @@ def _all_thawed(world: World, turn: Turn, job: Job, lease: Lease, at: float) -> 
 
 def _cannot_be_frozen(world: World, turn: Turn, job: Job, lease: Lease) -> None:
     """Part of the job cannot be frozen, so all of it goes on."""
-    adjust(world, turn, job, pause=msgspec.structs.replace(of_lease(lease), phase=THAWING))
-    _order(world, turn, job, lease)
+    change_grant(world, turn, job, pause=msgspec.structs.replace(pause_of(lease), phase=THAWING))
+    _send_order(world, turn, job, lease)
 
 
 def repeat_orders(world: World, turn: Turn, runner: Runner) -> None:
@@ -221,7 +221,7 @@ def repeat_orders(world: World, turn: Turn, runner: Runner) -> None:
     for id in sorted(world.suspending):
         job = world.jobs[id]
         if job.lease is not None and runner.id in _holders(world, job.lease):
-            pause = of_lease(job.lease)
+            pause = pause_of(job.lease)
             on = pause.phase in (FREEZING, FROZEN, QUEUED)
             turn.effects.append(SuspendAttempts(runner.id, [ref_of(job, job.lease)], on))
 
@@ -243,13 +243,13 @@ def _holders(world: World, lease: Lease) -> Iterator[str]:
             yield part.runner
 
 
-def _order(world: World, turn: Turn, job: Job, lease: Lease) -> None:
-    on = of_lease(lease).phase == FREEZING
+def _send_order(world: World, turn: Turn, job: Job, lease: Lease) -> None:
+    on = pause_of(lease).phase == FREEZING
     for runner in _holders(world, lease):
         turn.effects.append(SuspendAttempts(runner, [ref_of(job, lease)], on))
 
 
-def adjust(world: World, turn: Turn, job: Job, **changes: Any) -> None:
+def change_grant(world: World, turn: Turn, job: Job, **changes: Any) -> None:
     """Change the grant of an attempt, and store that."""
     lease = job.lease
     assert lease is not None
@@ -257,14 +257,14 @@ def adjust(world: World, turn: Turn, job: Job, **changes: Any) -> None:
     lease.given = msgspec.structs.replace(given, **changes)
     text = msgspec.json.encode(lease.given).decode()
     turn.changes.regiven[job.id, job.attempt] = (job.id, job.attempt, text)
-    index(world, job, lease)
+    index_attempt(world, job, lease)
     if job.id in world.moved_parts:
-        remember(world, turn)
+        store_parts(world, turn)
 
 
-def index(world: World, job: Job, lease: Lease) -> None:
+def index_attempt(world: World, job: Job, lease: Lease) -> None:
     """Index attempts to be looked at when a runner joins or time passes."""
-    if of_lease(lease).phase:
+    if pause_of(lease).phase:
         world.suspending.add(job.id)
     else:
         world.suspending.discard(job.id)
@@ -276,7 +276,7 @@ def index(world: World, job: Job, lease: Lease) -> None:
 
 def restore_suspension(world: World, job: Job, lease: Lease) -> None:
     """After a restart, set the job's state from the phase stored with its grant."""
-    index(world, job, lease)
+    index_attempt(world, job, lease)
     if job.state in (State.RUNNING, State.SUSPENDED):
         suspended = is_suspended(lease)
         if suspended and job.state is State.RUNNING:

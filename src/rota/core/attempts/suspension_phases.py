@@ -23,24 +23,24 @@ _RUNS: Final = Pause()
 _LEAST_S: Final = 60.0
 
 
-def of_lease(lease: Lease) -> Pause:
+def pause_of(lease: Lease) -> Pause:
     return lease.given.pause or _RUNS if lease.given is not None else _RUNS
 
 
 def is_suspended(lease: Lease) -> bool:
     """Have all its hosts reported its processes as frozen?"""
-    return of_lease(lease).phase in STILL and of_lease(lease).since is not None
+    return pause_of(lease).phase in STILL and pause_of(lease).since is not None
 
 
 def has_given_up(lease: Lease) -> bool:
     """May others have its cores?"""
-    pause = of_lease(lease)
+    pause = pause_of(lease)
     return not pause.keeps and pause.phase in (FROZEN, QUEUED)
 
 
 def suspended_s(lease: Lease, now: float) -> float:
     """Seconds for which it has been suspended so far."""
-    pause = of_lease(lease)
+    pause = pause_of(lease)
     return pause.before_s + (max(0.0, now - pause.since) if pause.since is not None else 0.0)
 
 
@@ -65,7 +65,7 @@ def away(job: Job) -> Away | None:
     lease = job.lease
     if lease is None or not has_given_up(lease):
         return None
-    pause = of_lease(lease)
+    pause = pause_of(lease)
     since = pause.since if pause.since is not None else lease.leased_at
     hard = walltime_of(job, lease) is not None
     return Away(since, left_s(job, lease, since), hard, pause.phase == QUEUED)
@@ -76,7 +76,7 @@ def expected_end(job: Job) -> float | None:
     lease = job.lease
     if lease is None or lease.given is None or lease.started_at is None:
         return None
-    pause = of_lease(lease)
+    pause = pause_of(lease)
     if not pause.before_s and pause.since is None and not lease.given.more_s and not _moved(job, lease):
         return None
     limit = walltime_of(job, lease) or job.size.time_s

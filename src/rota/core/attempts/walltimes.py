@@ -9,8 +9,8 @@ from math import floor
 
 from rota.core.answers import WalltimeSet
 from rota.core.attempts.parts import ref_of
-from rota.core.attempts.suspension import adjust
-from rota.core.attempts.suspension_phases import of_lease, suspended_s, walltime_of
+from rota.core.attempts.suspension import change_grant
+from rota.core.attempts.suspension_phases import pause_of, suspended_s, walltime_of
 from rota.core.effects import Reply, SetWalltime
 from rota.core.events import WalltimeAsked
 from rota.core.jobs.job import Job, Lease
@@ -56,7 +56,7 @@ def on_walltime_asked(world: World, turn: Turn, event: WalltimeAsked) -> None:
 def _grant(world: World, turn: Turn, job: Job, lease: Lease, wanted: float, *, force: bool) -> None:
     old = walltime_of(job, lease)
     assert lease.started_at is not None
-    began = lease.started_at + of_lease(lease).before_s
+    began = lease.started_at + pause_of(lease).before_s
     granted = world.placement.move_end(job.id, began + wanted, turn.wall, force=force) - began
     if granted >= wanted - 0.01:
         granted = wanted
@@ -67,7 +67,7 @@ def _grant(world: World, turn: Turn, job: Job, lease: Lease, wanted: float, *, f
     more_s = max(0.0, wanted - granted)
     if granted == old and lease.given is not None and more_s == lease.given.more_s:
         return
-    adjust(world, turn, job, walltime_s=granted, more_s=more_s, changed=True)
+    change_grant(world, turn, job, walltime_s=granted, more_s=more_s, changed=True)
     if granted != old:
         turn.effects.append(SetWalltime(lease.runner, ref_of(job, lease), granted))
         rest = f"; {format_duration(more_s)} more when that breaks no promise" if more_s else ""

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from rota.core.attempts.parts import ref_of, withhold
+from rota.core.attempts.parts import open_parts, ref_of
 from rota.core.effects import RunServerScript, SendWork, StopServerScript
 from rota.core.hooks.hook_records import Epilogue, StoredHooks
 from rota.core.jobs.job import Ended, Job, Lease, Reason
@@ -45,7 +45,7 @@ def send_withheld(world: World, turn: Turn, job: Job) -> None:
     assert lease is not None
     assert lease.withheld is not None
     if lease.parts is not None:
-        withhold(world, turn, job)
+        open_parts(world, turn, job)
         return
     seat, lease.withheld = lease.withheld, None
     if job.state is State.STARTING:
@@ -66,7 +66,7 @@ def after_failure(world: World, turn: Turn, job: Job, wrong: str) -> Ended:
     tries = hooks.tries[job.id] = hooks.tries.get(job.id, 0) + 1
     turn.note(job.id, job.attempt, "server_prologue", wrong)
     if tries < MOST_TRIES:
-        remember(world, turn)
+        store_hooks(world, turn)
         return Ended(State.DELAYED, Reason("server_prologue", wrong))
     forget_tries(world, turn, job.id)
     return Ended(State.FAILED, Reason("server_prologue", f"{wrong} ({tries} times)"))
@@ -74,10 +74,10 @@ def after_failure(world: World, turn: Turn, job: Job, wrong: str) -> Ended:
 
 def forget_tries(world: World, turn: Turn, job: int) -> None:
     if world.server_hooks.tries.pop(job, None) is not None:
-        remember(world, turn)
+        store_hooks(world, turn)
 
 
-# ------------------------------------------------------------------ afterwards
+# ------------------------------------------------------------------ epilogue
 
 
 def begin_epilogue(world: World, turn: Turn, job: Job, lease: Lease, ended: Ended, *, host: str) -> None:
@@ -94,7 +94,7 @@ def begin_epilogue(world: World, turn: Turn, job: Job, lease: Lease, ended: Ende
     ):
         about[name] = "" if value is None else str(value)
     world.server_hooks.epilogues[job.id, job.attempt] = Epilogue(job.id, job.attempt, about)
-    remember(world, turn)
+    store_hooks(world, turn)
     turn.effects.append(RunServerScript(EPILOGUE, job.id, job.attempt, lease.token, about))
 
 
@@ -102,7 +102,7 @@ def epilogue_over(world: World, turn: Turn, job: int, attempt: int, wrong: str) 
     """The epilogue has run. A failure is only a line in the job's story."""
     if world.server_hooks.epilogues.pop((job, attempt), None) is None:
         return
-    remember(world, turn)
+    store_hooks(world, turn)
     if wrong:
         turn.note(job, attempt, "server_epilogue", wrong)
 
@@ -110,7 +110,7 @@ def epilogue_over(world: World, turn: Turn, job: int, attempt: int, wrong: str) 
 # ------------------------------------------------------------------ across a restart
 
 
-def remember(world: World, turn: Turn) -> None:
+def store_hooks(world: World, turn: Turn) -> None:
     hooks = world.server_hooks
     hooks.tries = {job: tries for job, tries in hooks.tries.items() if job in world.jobs}
     kept = StoredHooks(hooks.tries, list(hooks.epilogues.values()))
@@ -118,7 +118,7 @@ def remember(world: World, turn: Turn) -> None:
 
 
 def restore_hooks(world: World, text: str) -> None:
-    """Restore what `remember` stored. Prologues start again with their jobs; the caller must start the
+    """Restore what `store_hooks` stored. Prologues start again with their jobs; the caller must start the
     epilogues."""
     if text:
         kept = msgspec.json.decode(text, type=StoredHooks)

@@ -16,7 +16,7 @@ from rota.core.attempts.seats import vacate_seat
 from rota.core.effects import CloseParts, KillAttempts, NotifyReopened, Reply
 from rota.core.events import DeathConfirmed, JobsHeld, JobsKilled, JobsReleased, JobsRetried
 from rota.core.jobs.allowed_actions import can_hold, can_kill, can_release
-from rota.core.jobs.dependencies import end_job, enter, propagate, register_dependencies, waiting_state
+from rota.core.jobs.dependencies import end_job, enter_waiting, propagate, register_dependencies, waiting_state
 from rota.core.jobs.job import Job, Lease, Outcome, Reason
 from rota.core.jobs.retry import next_attempt_text, reservation_over
 from rota.core.machines.runners import retire_idle
@@ -129,7 +129,7 @@ def on_jobs_released(world: World, turn: Turn, event: JobsReleased) -> None:
             write(turn, job)
         else:
             job.due_at = None
-            enter(world, turn, job, waiting_state(world, job))
+            enter_waiting(world, turn, job, waiting_state(world, job))
     turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
 
 
@@ -159,7 +159,7 @@ def reopen_for_retry(world: World, turn: Turn, id: int, loaded: Job | None, *, b
     reopen(world, turn, job)
     job.tries = 0
     turn.note(id, job.attempt, "retried", f"{why} by {by}")
-    enter(world, turn, job, register_dependencies(world, job))
+    enter_waiting(world, turn, job, register_dependencies(world, job))
     return True
 
 

@@ -84,15 +84,15 @@ def waiting_state(world: World, job: Job) -> State:
     return State.DEPENDENT if world.unmet_parents.get(job.id) else State.READY
 
 
-def enter(world: World, turn: Turn, job: Job, state: State) -> None:
+def enter_waiting(world: World, turn: Turn, job: Job, state: State) -> None:
     """Move a job to READY, DEPENDENT or BLOCKED and inform its dependents."""
     was = job.state
-    _enter(world, turn, job, state)
+    _set_waiting(world, turn, job, state)
     if was in TERMINAL or State.BLOCKED in (was, state):
         propagate(world, turn, [job])
 
 
-def _enter(world: World, turn: Turn, job: Job, state: State) -> None:
+def _set_waiting(world: World, turn: Turn, job: Job, state: State) -> None:
     was = job.state
     move(world, job, state)
     if was in TERMINAL or was is State.BLOCKED:
@@ -137,7 +137,7 @@ def propagate(world: World, turn: Turn, jobs: Iterable[Job], *, groups: Iterable
                 continue
             if was is State.READY and released.pop(child, None) is None:
                 dequeue(world, job)
-            _enter(world, turn, job, target)
+            _set_waiting(world, turn, job, target)
             if State.BLOCKED in (was, target):
                 pending += changed_parents(world, job)
     if released:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rota.core.jobs.dependencies import enter, mark_outdated, register_dependencies, unregister_dependencies
+from rota.core.jobs.dependencies import (
+    enter_waiting,
+    mark_outdated,
+    register_dependencies,
+    unregister_dependencies,
+)
 from rota.core.jobs.job import Job, Parent
 from rota.core.states import TERMINAL, State
 from rota.core.turn import Turn
@@ -18,7 +23,7 @@ def reopen_dependents(world: World, turn: Turn, groups: Iterable[str], *, ended:
     `live=false`.
     """
     waiting_for: dict[Parent, list[Job]] = {}
-    for id in [*world.leaving, *ended]:
+    for id in [*world.evicting, *ended]:
         job = world.jobs.get(id) or ended.get(id)
         if job is not None and job.state is State.COMPLETE and job.spec.live and not world.is_replaced(id):
             for after in job.after:
@@ -46,7 +51,7 @@ def _open_again(world: World, turn: Turn, job: Job, parent: Parent) -> None:
     job.tries = 0
     why = f"group '{parent}' grew" if isinstance(parent, str) else f"job {parent} was re-opened"
     turn.note(job.id, job.attempt, "reopened", why)
-    enter(world, turn, job, register_dependencies(world, job))
+    enter_waiting(world, turn, job, register_dependencies(world, job))
 
 
 def _wait_again(world: World, turn: Turn, opened: set[Parent]) -> None:
@@ -63,4 +68,4 @@ def _wait_again(world: World, turn: Turn, opened: set[Parent]) -> None:
         if job.state in (State.READY, State.DEPENDENT, State.BLOCKED) and target is not job.state:
             if job.state is State.READY:
                 dequeue(world, job)
-            enter(world, turn, job, target)
+            enter_waiting(world, turn, job, target)

@@ -52,7 +52,7 @@ def estimate(world: World, job: Job) -> None:
         job.learned = None
         return
     if job.floor is None and job.input_bytes is None:
-        job.learned = _usual(world, job)
+        job.learned = _cached_size(world, job)
     else:
         job.learned = _learned(world, job)
 
@@ -63,7 +63,7 @@ def _learned(world: World, job: Job) -> Size | None:
     return None if used == job.spec.size else world.sizes.setdefault(used, used)
 
 
-def _usual(world: World, job: Job) -> Size | None:
+def _cached_size(world: World, job: Job) -> Size | None:
     """The learned size of an ordinary job, from a cache: percentiles move slowly, while jobs end one by one."""
     name = learning_group(job)
     model = world.models.get(name)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from rota.core.learning.observation import COMPLETE, LACKED, RESOURCES, Observation, Resource, Row, to_row
-from rota.core.learning.percentile import ERA, KEPT, Decaying, first_era
+from rota.core.learning.percentile import ERA, KEPT, DecayingValues, first_era
 from rota.core.learning.regression import MAX_POINTS, FittedLine, fit
 from rota.plan.size import Size
 from rota.units import MAX_BYTES, MAX_SECONDS
@@ -87,8 +87,8 @@ class Model:
         self._successes: deque[tuple[int, Observation]] = deque()
         self._failures: dict[Resource, deque[tuple[int, Observation]]] = {}
         self._others: deque[tuple[int, Observation]] = deque(maxlen=KEPT_FAILURES)
-        self._values: dict[Resource, Decaying] = {resource: Decaying() for resource in RESOURCES}
-        self._bounds = Decaying()  # upper bounds of memory, for successes whose peak is unknown
+        self._values: dict[Resource, DecayingValues] = {resource: DecayingValues() for resource in RESOURCES}
+        self._bounds = DecayingValues()  # upper bounds of memory, for successes whose peak is unknown
         self._pending: list[tuple[int, Observation]] = []  # successes not yet in the values
         self._percentiles: dict[Resource, tuple[float, float]] = {}
         self._lines: dict[Resource, tuple[int, FittedLine | None]] = {}
@@ -213,7 +213,7 @@ class Model:
         measured = len(self.values(resource))
         return measured + len(self._bounds) if resource == "mem" else measured
 
-    def values(self, resource: Resource) -> Decaying:
+    def values(self, resource: Resource) -> DecayingValues:
         """The measured values of the successes."""
         if self._pending:
             self._fold()

@@ -22,7 +22,7 @@ KEPT: Final = ERA * ERAS
 TAIL: Final = 20
 
 
-class Decaying:
+class DecayingValues:
     """The newest values of a group. Each weighs twice as much as one of the era before."""
 
     __slots__ = ("_by_age", "_by_value", "_first_era", "_weight")
@@ -70,7 +70,7 @@ class Decaying:
         """The value that the next one stays below with a probability of 95 %; the largest, if there are few."""
         return _percentile(reversed(self._by_value), self._first_era, self._weight, self._by_age[-1][1])
 
-    def between(self, bounds: Decaying) -> tuple[float, float]:
+    def between(self, bounds: DecayingValues) -> tuple[float, float]:
         """The lowest and highest value of the percentile if further values are known only by upper bounds.
 
         Both must have been extended in the same era, and one of them must not be empty.

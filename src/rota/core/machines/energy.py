@@ -14,7 +14,7 @@ from rota.core.attempts.parts import all_leased
 from rota.core.effects import SleepNodes, WakeNodes
 from rota.core.events import PowerCommandEnded
 from rota.core.machines.hosts import site_now
-from rota.core.machines.nodes import effective, refresh
+from rota.core.machines.nodes import effective, update_usable
 from rota.core.site.manager_pause import starts_nothing
 from rota.core.turn import NO_JOB_ID, Turn
 from rota.core.world import World
@@ -38,7 +38,7 @@ def state_of(world: World, host: str) -> str:
     return WORDS[found["state"]] if found is not None else ""
 
 
-# ------------------------------------------------------------------ what is seen
+# ------------------------------------------------------------------ observing
 
 
 def manage_energy(world: World, turn: Turn) -> None:
@@ -131,7 +131,7 @@ def _may_be_used(world: World, host: str) -> bool:
     return record.state == "alive" and not record.drain
 
 
-# ------------------------------------------------------------------ what is decided
+# ------------------------------------------------------------------ deciding
 
 
 def _wake_needed(world: World, turn: Turn, site: Site) -> None:
@@ -232,5 +232,5 @@ def _set(world: World, turn: Turn, host: str, state: EnergyState | None, what: s
         world.energy_since[host] = turn.mono
     world.site["energy"] = after
     turn.note(NO_JOB_ID, 0, "energy", f"{host} {what}")
-    refresh(world, host)
+    update_usable(world, host)
     world.placement.site_changed()

@@ -5,7 +5,7 @@ The planner knows both in advance (`plan.site.availability`). This is for jobs t
 
 from __future__ import annotations
 
-from rota.core.machines.nodes import refresh
+from rota.core.machines.nodes import update_usable
 from rota.core.turn import Turn
 from rota.core.world import World
 from rota.plan.site.availability import closed_spans
@@ -31,7 +31,7 @@ def update_closed_hosts(world: World, turn: Turn) -> None:
     changed = closed ^ world.closed_hosts
     world.closed_hosts = closed
     for host in changed:
-        refresh(world, host)
+        update_usable(world, host)
 
 
 def _is_closed(world: World, host: str, turn: Turn) -> bool:

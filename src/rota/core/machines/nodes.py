@@ -57,7 +57,7 @@ def check_facts(world: World, host: str, facts: NodeFacts) -> None:
         check_value(name, value, kinds.get(name, _kind(value)))
 
 
-def register(world: World, turn: Turn, host: str, facts: NodeFacts) -> None:
+def register_node(world: World, turn: Turn, host: str, facts: NodeFacts) -> None:
     """Register a node, or update what is known of it."""
     known = node_record(world.site, host)
     record = _record(facts, known=known)
@@ -119,7 +119,7 @@ def _write(world: World, turn: Turn, kind: str, name: str, value: dict[str, Any]
     turn.changes.site[kind, name] = msgspec.json.encode(value).decode()
 
 
-# ------------------------------------------------------------------ may it be used
+# ------------------------------------------------------------------ usability
 
 
 def effective(world: World, host: str) -> Capacity:
@@ -133,7 +133,7 @@ def effective(world: World, host: str) -> Capacity:
     )
 
 
-def refresh(world: World, host: str) -> None:
+def update_usable(world: World, host: str) -> None:
     """Tell the placement whether new work may go to this host. Call it after any change of that."""
     if host not in world.capacity:
         return
@@ -149,7 +149,7 @@ def follow_records(world: World, turn: Turn, changes: Iterable[tuple[str, str, A
     for kind, name, value in changes:
         if kind == "host" and name in world.capacity:
             world.placement.host_known(name, effective(world, name))
-            refresh(world, name)
+            update_usable(world, name)
         elif kind == "node" and value is None:
             _forget(world, turn, name, by=by)
 

@@ -32,8 +32,8 @@ from rota.core.attempts.walltimes import repeat_walltimes
 from rota.core.effects import AcknowledgeReport, CloseParts, DismissRunner, KillAttempts, SendRules
 from rota.core.events import RunnerIdled, RunnerJoined, RunnerParted, RunnerReported, RunnerSettled
 from rota.core.jobs.job import Job, Reason
-from rota.core.machines.nodes import refresh, register
-from rota.core.machines.suspected_hosts import take_hook_reports, welcome_back
+from rota.core.machines.nodes import register_node, update_usable
+from rota.core.machines.suspected_hosts import clear_fenced, take_hook_reports
 from rota.core.states import LEASED, State
 from rota.core.turn import Turn
 from rota.core.world import Runner, World, move, write
@@ -52,7 +52,7 @@ def on_runner_reported(world: World, turn: Turn, event: RunnerReported) -> None:
     record_heartbeat(world, turn, runner)
     if event.leaving and not runner.leaving:
         runner.leaving = True
-        refresh(world, runner.host)
+        update_usable(world, runner.host)
     for started in event.started:
         job = leased_job(world, runner, started)
         if job is not None:
@@ -82,7 +82,7 @@ def on_runner_reported(world: World, turn: Turn, event: RunnerReported) -> None:
 def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
     """Reconcile the world with the leases that a runner holds, then give it work."""
     if event.node is not None:
-        register(world, turn, event.host, event.node)
+        register_node(world, turn, event.host, event.node)
         _end_leases_before_boot(world, turn, event)
     runner = world.runners.get(event.runner)
     if runner is None:
@@ -122,8 +122,8 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
         if job.kill or job.preempted or (job.lease is not None and job.lease.broken):
             kills.setdefault(signal_before_end(job), []).append((id, seen.attempt, seen.token))
     world.runner_at[event.host] = event.runner
-    welcome_back(world, turn, event.host)
-    refresh(world, event.host)
+    clear_fenced(world, turn, event.host)
+    update_usable(world, event.host)
     forget += unwanted_parts(world, runner, event.parts)
     turn.effects.append(SendRules(event.runner, forget))
     turn.effects.extend(KillAttempts(event.runner, leases, first) for first, leases in kills.items())
@@ -184,7 +184,7 @@ def _take_from_host(world: World, runner: Runner) -> None:
         others = [each for each in world.runners.values() if each.host == runner.host and each.connected]
         if others:
             world.runner_at[runner.host] = others[0].id
-        refresh(world, runner.host)
+        update_usable(world, runner.host)
 
 
 def on_runner_settled(world: World, turn: Turn, event: RunnerSettled) -> None:
@@ -252,7 +252,7 @@ def record_heartbeat(world: World, turn: Turn, runner: Runner) -> None:
         return
     runner.silent = runner.dead = False
     if world.runner_at.get(runner.host) == runner.id:
-        refresh(world, runner.host)
+        update_usable(world, runner.host)
     for job in [*(world.jobs[id] for id in runner.leases), *parts_of(world, runner)]:
         revive(world, turn, job)
     ask_for_unheld(world, turn, runner)
@@ -274,12 +274,12 @@ def check_silence(
         if runner.silent and not runner.dead and turn.mono - runner.heard_at > dead_after_s:
             runner.dead = True
             if world.runner_at.get(runner.host) == runner.id:
-                refresh(world, runner.host)  # so that waiting jobs show the new reason
+                update_usable(world, runner.host)  # so that waiting jobs show the new reason
         if runner.silent or turn.mono - runner.heard_at <= lost_after_s:
             continue
         runner.silent = True
         if world.runner_at.get(runner.host) == runner.id:
-            refresh(world, runner.host)
+            update_usable(world, runner.host)
         for job in [*(world.jobs[id] for id in runner.leases), *parts_of(world, runner)]:
             if job.state in LEASED and job.state is not State.LOST and job.lease is not None:
                 move(world, job, State.LOST)

@@ -95,7 +95,7 @@ def on_host_healed(world: World, turn: Turn, event: HostHealed) -> None:
         set_state(world, turn, event.host, "alive", by="heal", why=event.why)
 
 
-def welcome_back(world: World, turn: Turn, host: str) -> None:
+def clear_fenced(world: World, turn: Turn, host: str) -> None:
     """A runner joined: a fenced host is no longer dead."""
     record = host_record(world.site, host)
     if record.state == "dead" and record.by == BY_FENCE:

@@ -46,7 +46,7 @@ def act_on_plan(world: World, turn: Turn) -> bool:
         if job.state not in (State.LOST, State.FINISHING):
             move(world, job, State.FINISHING)
         write(turn, job)
-        turn.note(id, job.attempt, code, ended if code == "container" else _told_to_leave(by, at, turn.wall))
+        turn.note(id, job.attempt, code, ended if code == "container" else _preemption_text(by, at, turn.wall))
         if id in world.noop_jobs:
             end_noop(world, turn, job, reason="kill_requested", message=ended)
             freed = True
@@ -72,7 +72,7 @@ def act_on_plan(world: World, turn: Turn) -> bool:
     return freed and not (world.paused or world.draining or world.stopping)
 
 
-def _told_to_leave(by: int, at: float | None, wall: float) -> str:
+def _preemption_text(by: int, at: float | None, wall: float) -> str:
     """Explain to a besteffort job why it is ended."""
     if at is None or at <= wall:
         return f"job {by} begins on its resources"

@@ -84,7 +84,7 @@ def rules_of(records: Records) -> list[AdmissionRule]:
     return [each.rule for each in placed_rules(records)]
 
 
-# ------------------------------------------------------------------ what may not go
+# ------------------------------------------------------------------ checks
 
 
 def refuse_used_queues(world: World, before: Records, after: Records) -> None:

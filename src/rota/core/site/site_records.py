@@ -30,7 +30,7 @@ def on_site_changed(world: World, turn: Turn, event: SiteChanged) -> None:
     """Check each change and the result as a whole, then apply them."""
     if event.base is not None and event.base != world.site_version:
         raise BadInput("the site was changed meanwhile", hint="look again, and repeat it", code="changed")
-    changes = [_in_own_words(world.site, change) for change in event.changes]
+    changes = [_without_old_author(world.site, change) for change in event.changes]
     after = changed(world.site, changes)
     refuse_used_queues(world, world.site, after)
     refuse_used_nodes(world, changes)
@@ -47,14 +47,14 @@ def on_site_changed(world: World, turn: Turn, event: SiteChanged) -> None:
         for kind, name, _value in changes:
             if kind == "host":
                 allow_waking_again(world, turn, name)
-        _end_what_runs_on_the_gone(world, turn, changes, by)
+        _kill_on_lost_hosts(world, turn, changes, by)
         if world.on_site is not None:
             world.on_site()
     if event.by is not None:
         turn.effects.append(Reply(event.by, world.site_version))
 
 
-def _in_own_words(site: Records, change: Change) -> Change:
+def _without_old_author(site: Records, change: Change) -> Change:
     """When the state of a host changes, drop the author and reason of the old state."""
     kind, name, value = change
     if kind != "host" or not isinstance(value, dict) or not {"by", "why"} & value.keys():
@@ -64,7 +64,7 @@ def _in_own_words(site: Records, change: Change) -> Change:
     return kind, name, {field: its for field, its in value.items() if field not in ("by", "why")}
 
 
-def _end_what_runs_on_the_gone(world: World, turn: Turn, changes: Iterable[Change], by: str) -> None:
+def _kill_on_lost_hosts(world: World, turn: Turn, changes: Iterable[Change], by: str) -> None:
     """Kill what executes on hosts declared absent or dead."""
     for kind, name, value in changes:
         if kind == "host" and value is not None and value.get("state") in ("absent", "dead"):

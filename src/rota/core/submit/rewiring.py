@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Mapping
 
 import msgspec
 
-from rota.core.jobs.dependencies import enter, register_dependencies, unregister_dependencies
+from rota.core.jobs.dependencies import enter_waiting, register_dependencies, unregister_dependencies
 from rota.core.jobs.group_ancestry import GroupAncestry
 from rota.core.jobs.job import After, Job
 from rota.core.jobs.modification import respecify
@@ -63,7 +63,7 @@ def update_ancestry(world: World, turn: Turn, before: Mapping[int, GroupAncestry
     `before`: the old ancestry of each. Dependents that have left memory keep theirs.
     """
     pending = set(before)
-    if not any(_reaches(world, world.jobs.get(id)) or before[id] for id in pending):
+    if not any(_has_group_ancestry(world, world.jobs.get(id)) or before[id] for id in pending):
         return
     behind = _behind(world, pending)
     old = {id: world.ancestry.get(id) for id in behind} | dict(before)
@@ -83,7 +83,7 @@ def update_ancestry(world: World, turn: Turn, before: Mapping[int, GroupAncestry
             turn.changes.edges.extend((each.parent, id) for each in job.after)
 
 
-def _reaches(world: World, job: Job | None) -> bool:
+def _has_group_ancestry(world: World, job: Job | None) -> bool:
     parents = job.after if job is not None else ()
     return any(isinstance(each.parent, str) or each.parent in world.ancestry for each in parents)
 
@@ -115,4 +115,4 @@ def reevaluate_waiting(world: World, turn: Turn, jobs: Iterable[Job]) -> None:
         if job.state in (State.READY, State.DEPENDENT, State.BLOCKED) and target is not job.state:
             if job.state is State.READY:
                 dequeue(world, job)
-            enter(world, turn, job, target)
+            enter_waiting(world, turn, job, target)

@@ -24,7 +24,7 @@ from rota.core.submit.replacement import redirect_dependents, retire
 from rota.core.submit.rewiring import reevaluate_waiting, respecify_again, unlink, update_ancestry
 from rota.core.submit.staging import row_of, write_submission
 from rota.core.turn import Turn
-from rota.core.world import OPEN, Upload, World, leave, touch
+from rota.core.world import OPEN, Upload, World, evict_after_commit, touch
 
 
 def seal(
@@ -74,7 +74,7 @@ def seal(
         reopen_dependents(world, turn, joined, ended=event.dependents)
     for id, loaded in upload.retried.items():
         reopen_for_retry(world, turn, id, loaded, by=event.by.user, why="added again")
-        leave(world, turn, id)  # it may have ended since and have stayed in memory for this upload
+        evict_after_commit(world, turn, id)  # it may have ended since and have stayed in memory for this upload
     answer = answer_to(upload, reconciled)
     kept = compact_answer(answer, upload.entries if event.input else None)
     write_submission(

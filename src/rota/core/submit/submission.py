@@ -16,7 +16,7 @@ from rota.core.submit.resubmission import decide, rerun_dependents
 from rota.core.submit.sealing import answer_to, seal
 from rota.core.submit.staging import applies, drop_doubles, line_of, renew, stage
 from rota.core.turn import Turn
-from rota.core.world import Upload, World, leave
+from rota.core.world import Upload, World, evict_after_commit
 from rota.errors import BadInput, NeverFits, NotGranted, RotaError
 
 
@@ -78,7 +78,7 @@ def _discard(world: World, turn: Turn, submission: str) -> None:
     if not world.uploads:
         world.successors.clear()
     for id in upload.retried:
-        leave(world, turn, id)  # it may have stayed in memory for this upload
+        evict_after_commit(world, turn, id)  # it may have stayed in memory for this upload
     if upload.check or not upload.entries:
         return
     changes = turn.changes

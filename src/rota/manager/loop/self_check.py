@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from rota.core.invariants import in_parts
+from rota.core.invariants import check_each
 from rota.core.world import World
 
 #: With more live jobs than this the invariants are not checked on the fly.
@@ -28,7 +28,7 @@ class SelfCheck:
         wrong: list[str] = []
         if self._world.live > CHECK_UP_TO_JOBS:
             return wrong  # it would take long, and everybody would wait
-        for found in in_parts(self._world):
+        for found in check_each(self._world):
             wrong += found
             await asyncio.sleep(0)
         return wrong

@@ -24,7 +24,7 @@ from rota import __version__, config
 from rota.boot import boot_id, since_boot
 from rota.core import restored_leases
 from rota.core.accounts.accounting import HOUR_S
-from rota.core.accounts.fair_share_usage import KEPT_HOURS, restore_use
+from rota.core.accounts.fair_share_usage import KEPT_HOURS, restore_usage
 from rota.core.changes import Changes
 from rota.core.hooks.server_scripts import HOOKS, restore_hooks
 from rota.core.restored_leases import RESTORED_AT, RESTORED_FROM, RESTORED_LEASES, RESTORED_SEEN
@@ -217,7 +217,7 @@ def _recover(
     restore_spent(world, snapshot.meta.get(SPENT) or "[]")
     restore_hooks(world, snapshot.meta.get(HOOKS) or "")
     hour = int(clock.now() // HOUR_S) + 1
-    restore_use(world, store.accounts(first=hour - KEPT_HOURS, end=hour).rows, end=hour)
+    restore_usage(world, store.accounts(first=hour - KEPT_HOURS, end=hour).rows, end=hour)
     _doubt_restored(world, snapshot.meta)
     library = library_from(snapshot)
     del snapshot

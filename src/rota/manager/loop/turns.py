@@ -21,7 +21,7 @@ from rota.core import effects, events
 from rota.core.engine import Engine
 from rota.core.machines.host_usage import mark_hosts_unseen
 from rota.core.turn import Batch, Turn
-from rota.core.world import World, forget
+from rota.core.world import World, evict_finished
 from rota.errors import Bug
 from rota.manager.loop import clock
 from rota.manager.loop.awake_clock import TICK_S, AwakeClock
@@ -175,7 +175,7 @@ class TurnLoop:
         if batch.leaving:
             self._leaving += batch.leaving
         if self._leaving and not self._loads:
-            forget(self._world, self._leaving)
+            evict_finished(self._world, self._leaving)
             self._leaving = []
         waiting, self._after_commit = self._after_commit, []
         self._commit()

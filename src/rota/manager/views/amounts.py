@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rota.core.accounts.amounts import asked_of, cores_of, given_s, limit_of
+from rota.core.accounts.amounts import asked_of, attempt_walltime, cores_of, given_s
 from rota.core.jobs.job import Spec
 from rota.core.learning.sizing import Decision
 from rota.plan.placement import Given
@@ -46,7 +46,7 @@ def _add(found: AmountsView, attempt: Attempted) -> None:
     found.mem_bytes.given = size.mem
     found.disk_bytes.given = size.disk
     found.time_s.given = given_s(attempt.spec, size, attempt.given)
-    found.walltime_s.given = limit_of(attempt.spec, attempt.given)
+    found.walltime_s.given = attempt_walltime(attempt.spec, attempt.given)
     if attempt.cpu_s is not None and wall_s:
         found.cores.used = round(attempt.cpu_s / wall_s, 4)
     found.mem_bytes.used = attempt.peak_mem

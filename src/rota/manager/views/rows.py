@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from signal import Signals
 
-from rota.core.accounts.amounts import limit_of, walltime_of
+from rota.core.accounts.amounts import attempt_walltime, walltime_of
 from rota.core.attempts.parts import lease_hosts
 from rota.core.forecast.expectation import Expected
 from rota.core.jobs.explain import MOST_BLOCKERS, Explanation
@@ -165,7 +165,7 @@ def view(
         backoff_s=spec.backoff_s,
         no_retry_over_s=spec.no_retry_over_s,
         expected_end=ends,
-        given_walltime_s=limit_of(spec, given) if tried is not None and job.state not in WAITING else None,
+        given_walltime_s=attempt_walltime(spec, given) if tried is not None and job.state not in WAITING else None,
         pending_walltime_s=(given.more_s or None) if given is not None and lease is not None else None,
         suspended_s=suspended,
         suspended_at=_time(given.pause.since) if lease is not None and given is not None and given.pause else None,
