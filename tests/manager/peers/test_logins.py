@@ -1,4 +1,4 @@
-"""A link logs in once, for a minute; a session ends by itself or with its maker's token, and none pile up."""
+"""A link logs in once, for a minute; a session ends by itself or with its creator's token, and none pile up."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def _names(logins: Logins) -> list[str]:
     return [each.name for each in logins.list()]
 
 
-def _log_in(logins: Logins, maker: SessionCreator = ALICE) -> str:
-    return logins.redeem(logins.code("user", maker))[1].name
+def _log_in(logins: Logins, creator: SessionCreator = ALICE) -> str:
+    return logins.redeem(logins.code("user", creator))[1].name
 
 
 def test_a_code_becomes_a_session_with_the_role_of_who_asked_for_it(logins, clock):
@@ -47,7 +47,7 @@ def test_a_code_becomes_a_session_with_the_role_of_who_asked_for_it(logins, cloc
         token, made = logins.redeem(logins.code(role, ALICE))
         assert token.startswith("rota_session_")
         assert logins.verify(token) == made
-        assert (made.role, made.maker, made.expires_at) == (role, ALICE, clock.now + 3600)
+        assert (made.role, made.creator, made.expires_at) == (role, ALICE, clock.now + 3600)
 
 
 def test_a_code_is_good_once(logins):

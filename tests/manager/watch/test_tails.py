@@ -56,7 +56,7 @@ class Bench:
         self.watches.open(self.reader, 7, self.watcher)  # type: ignore[arg-type]
 
     def end(self) -> None:
-        self.watches.tell_end((2, 7), 1, state=State.COMPLETE, attempt=1, cmd="x", outcome=None, reason=("", ""))
+        self.watches.report_end((2, 7), 1, state=State.COMPLETE, attempt=1, cmd="x", outcome=None, reason=("", ""))
 
     def told(self) -> list[str]:
         """What the reader hears: pieces, ends, and the final answer."""

@@ -321,7 +321,7 @@ class Manager:
             # These have no runner: only the engine can end them.
             by = events.Asker(0, 0, "the manager, which stops")
             self._turns.happened(events.JobsKilled(by=by, jobs=sorted(self._world.noop_jobs)))
-        for peer in self._runners.everyone():
+        for peer in self._runners.connected():
             peer.send(m.Leave(kill))
         patience_s = self.deployment.settings.grace + 10.0 if kill else 3.0
         deadline = time.monotonic() + patience_s

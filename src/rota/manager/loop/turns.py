@@ -190,13 +190,13 @@ class TurnLoop:
         self.failure = error
         self._failed()
 
-    def answer(self, to: events.Asker, body: Any) -> None:
+    def acknowledge(self, to: events.Asker, body: Any) -> None:
         """Answer a request, after the commit of everything the answer may have seen."""
         self._open.effects.append(effects.Reply(to, body))
         self._commit()
 
-    def tell(self, to: events.Asker, body: Any) -> None:
-        """Answer a question. As `answer` does, except while the disk is full: then at once, although the answer
+    def answer(self, to: events.Asker, body: Any) -> None:
+        """Answer a question. As `acknowledge` does, except while the disk is full: then at once, although the answer
         may show what is not on disk yet. It acknowledges nothing, and the client has to learn of the full disk."""
         told = QuestionReply(to, body)
         if self.writer.full:

@@ -105,7 +105,7 @@ class Connections:
         self.allow_files()
         if peer.local:
             stranger = PendingConnection("local", peer.abort, since=asyncio.get_running_loop().time())
-            peer.no_stranger = lambda: self._strangers.gone(stranger)
+            peer.on_identified = lambda: self._strangers.gone(stranger)
             self._strangers.came(stranger)
 
     def disconnected(self, peer: Peer) -> None:
@@ -190,8 +190,8 @@ class Connections:
         if session is None:
             raise session_over()
         peer.token, peer.session = session.name, True
-        peer.trusted = session.maker.is_owner(self._owner)
-        return session.role, session.maker.user, session.expires_at
+        peer.trusted = session.creator.is_owner(self._owner)
+        return session.role, session.creator.user, session.expires_at
 
     def received(self, peer: Peer, message: Any) -> None:
         """A message of somebody who has been welcomed."""

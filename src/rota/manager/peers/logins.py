@@ -21,7 +21,7 @@ SESSION: Final = "session"
 #: How names of sessions begin, and of no other token.
 PREFIX: Final = "ui-"
 _CODE_S: Final = 60.0
-#: Of each maker, so that nobody pushes out another's.
+#: Of each creator, so that nobody pushes out another's.
 _MOST_CODES: Final = 32
 _MOST_SESSIONS: Final = 32
 
@@ -34,7 +34,7 @@ class SessionCreator(Struct, frozen=True):
     until: float | None = None  #: when that token expires
 
     @property
-    def who(self) -> tuple[str, str]:
+    def key(self) -> tuple[str, str]:
         return self.token, self.user
 
     @property
@@ -49,7 +49,7 @@ class SessionCreator(Struct, frozen=True):
 class _Code(Struct, frozen=True):
     code: str
     role: str
-    maker: SessionCreator
+    creator: SessionCreator
     until: float
 
 
@@ -58,7 +58,7 @@ class BrowserSession(Struct, frozen=True):
 
     name: str
     role: str
-    maker: SessionCreator
+    creator: SessionCreator
     created_at: float
     expires_at: float
 
@@ -73,14 +73,14 @@ class Logins:
         self._codes: list[_Code] = []
         self._sessions: dict[bytes, BrowserSession] = {}  #: by the hash of their tokens, the oldest first
 
-    def code(self, role: str, maker: SessionCreator) -> str:
+    def code(self, role: str, creator: SessionCreator) -> str:
         """A new code for a session with this role."""
         now = self._clock()
         self._codes = [each for each in self._codes if each.until > now]
-        mine = [each for each in self._codes if each.maker.who == maker.who]
+        mine = [each for each in self._codes if each.creator.key == creator.key]
         for each in mine[: max(0, len(mine) - _MOST_CODES + 1)]:
             self._codes.remove(each)
-        made = _Code(secrets.token_urlsafe(32), role, maker, _sooner(now + _CODE_S, maker.until))
+        made = _Code(secrets.token_urlsafe(32), role, creator, _sooner(now + _CODE_S, creator.until))
         self._codes.append(made)
         return made.code
 
@@ -94,12 +94,12 @@ class Logins:
         if found is None:
             raise Denied("this link is not valid any more", hint="open the page again with 'rota manager ui'")
         self._codes.remove(found)
-        mine = [each for each in self.list() if each.maker.who == found.maker.who]
+        mine = [each for each in self.list() if each.creator.key == found.creator.key]
         for old in mine[: max(0, len(mine) - _MOST_SESSIONS + 1)]:
             self.end(old.name)
         token = f"rota_{SESSION}_{secrets.token_urlsafe(32)}"
-        until = _sooner(now + self._session_s, found.maker.until)
-        made = BrowserSession(f"{PREFIX}{secrets.token_hex(4)}", found.role, found.maker, now, until)
+        until = _sooner(now + self._session_s, found.creator.until)
+        made = BrowserSession(f"{PREFIX}{secrets.token_hex(4)}", found.role, found.creator, now, until)
         self._sessions[_digest(token)] = made
         return token, made
 
@@ -126,8 +126,8 @@ class Logins:
 
     def removed(self, token: str) -> None:
         """A token was removed: what its holder made with it goes too."""
-        self._codes = [each for each in self._codes if each.maker.token != token]
-        for session in [each for each in self._sessions.values() if each.maker.token == token]:
+        self._codes = [each for each in self._codes if each.creator.token != token]
+        for session in [each for each in self._sessions.values() if each.creator.token == token]:
             self.end(session.name)
 
 

@@ -55,7 +55,7 @@ class Peer(asyncio.Protocol):
 
     def __init__(self, listener: Listener, id: int, *, local: bool, unfinished: PartialMessages) -> None:
         self._listener = listener
-        self._all_unfinished = unfinished
+        self._partial_messages = unfinished
         self.id = id
         self.local = local
         self.role = ""
@@ -76,7 +76,7 @@ class Peer(asyncio.Protocol):
         self.waiting: deque[Any] = deque()  #: requests to be handled in order
         self.busy = False
         self.closed = False
-        self.no_stranger: Callable[[], None] | None = None  #: called when it has shown who it is, or has gone
+        self.on_identified: Callable[[], None] | None = None  #: called when it has shown who it is, or has gone
         self._reader: codec.Reader[Any] = codec.Reader(_FromAnybody, max_frame=codec.MAX_HELLO)
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
@@ -125,23 +125,23 @@ class Peer(asyncio.Protocol):
         if now != self._unfinished:
             before, self._unfinished = self._unfinished, now
             whose = f"{self.token or self.user} {self.host}"  # agents of several nodes may share a token
-            self._all_unfinished.change(whose, before=before, now=now)
+            self._partial_messages.change(whose, before=before, now=now)
 
     def accept(self, role: str, user: str, *, until: float | None = None) -> None:
         """The peer has shown who it is, with a token that is good until then."""
         self.role, self.user, self.until = role, user, until
         self._reader.max_frame = codec.MAX_FRAME
-        self._is_no_stranger()
+        self._mark_identified()
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
         if until is not None:
             self._expire()
 
-    def _is_no_stranger(self) -> None:
-        if self.no_stranger is not None:
-            self.no_stranger()
-            self.no_stranger = None
+    def _mark_identified(self) -> None:
+        if self.on_identified is not None:
+            self.on_identified()
+            self.on_identified = None
 
     def _expire(self) -> None:
         """Hang up when the token has expired. Looks now and then: clocks are set, machines sleep."""
@@ -156,7 +156,7 @@ class Peer(asyncio.Protocol):
         self.closed = True
         if self._deadline is not None:
             self._deadline.cancel()
-        self._is_no_stranger()
+        self._mark_identified()
         self._count_unfinished(gone=True)
         self._listener.disconnected(self)
 

@@ -25,7 +25,7 @@ class Runners:
         """The newest connection of a runner, whether its join was answered or not."""
         return self._newest.get(runner)
 
-    def everyone(self) -> set[Peer]:
+    def connected(self) -> set[Peer]:
         return set(self._admitted.values())
 
     def clock_moved(self, by: float) -> None:

@@ -116,7 +116,7 @@ class TlsListener:
 
     async def _shake_hands(self, connection: socket.socket, stranger: PendingConnection) -> None:
         peer = self._connections.new_peer(local=False)
-        peer.no_stranger = lambda: self._left(stranger)
+        peer.on_identified = lambda: self._left(stranger)
         # What it returns is not always the protocol that it was given.
         await self._loop.connect_accepted_socket(
             lambda: peer, connection, ssl=self._context, ssl_handshake_timeout=_HANDSHAKE_S

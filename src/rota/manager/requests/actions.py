@@ -86,7 +86,7 @@ class Actions:
         live = await read(lambda: queries.live_ids(clauses))
         jobs = sorted({*named, *ended, *live})
         if act.check and act.verb != "remove":
-            self._turns.tell(by, would_change(world, act.verb, jobs))
+            self._turns.answer(by, would_change(world, act.verb, jobs))
             return
         if act.verb in _VERBS:
             happened(_VERBS[act.verb](by=by, jobs=jobs))
@@ -116,7 +116,7 @@ class Actions:
                     waiting=act.waiting,
                 )
                 if act.check:
-                    self._turns.tell(by, would_remove(world, removed))
+                    self._turns.answer(by, would_remove(world, removed))
                 else:
                     happened(removed)
 

@@ -66,7 +66,7 @@ class ManagerControl:
         self._credentials = credentials
         self._status = status
         self._metrics = metrics
-        self._checkup = SelfCheck(world)
+        self._self_check = SelfCheck(world)
         self._stop = stop  #: stops the manager; True: ends running jobs first
 
     async def control(self, peer: Peer, ask: m.Control) -> None:
@@ -74,40 +74,40 @@ class ManagerControl:
         by, turns, credentials, args = peer.asker(ask.n), self._turns, self._credentials, ask.args
         match ask.verb:
             case "status":
-                turns.tell(by, self._status.view())
+                turns.answer(by, self._status.view())
             case "doctor":
-                turns.tell(by, await self._checkup.result())
+                turns.answer(by, await self._self_check.result())
             case "ping":
-                turns.tell(by, None)
+                turns.answer(by, None)
             case "metrics":
-                turns.tell(by, await self._metrics.view())
+                turns.answer(by, await self._metrics.view())
             case "settings":
                 settings = msgspec.structs.asdict(self._deployment.settings)
-                turns.tell(by, SettingsView(os.getpid(), settings))
+                turns.answer(by, SettingsView(os.getpid(), settings))
             case "ui-link":
-                turns.answer(by, self._ui_link(peer))
+                turns.acknowledge(by, self._ui_link(peer))
             case "ui-redeem":
-                turns.answer(by, credentials.redeem(args.get("code", "")))
+                turns.acknowledge(by, credentials.redeem(args.get("code", "")))
             case "ui-leave":
-                turns.answer(by, None)
+                turns.acknowledge(by, None)
                 credentials.log_out(peer)
             case "stop":
                 log.info("told to stop by %s", peer.user)
-                turns.tell(by, None)
+                turns.answer(by, None)
                 self._stop(args.get("kill") == "true")
             case "pause" | "drain" | "resume":
-                turns.answer(by, await self._pause_or_resume(ask.verb, peer.user))
+                turns.acknowledge(by, await self._pause_or_resume(ask.verb, peer.user))
             case "backup":
-                turns.answer(by, await self._back_up(peer, ask))
+                turns.acknowledge(by, await self._back_up(peer, ask))
             case "token-add":
-                turns.answer(by, await credentials.add(args))
+                turns.acknowledge(by, await credentials.add(args))
             case "token-check":
-                turns.tell(by, credentials.is_valid(args.get("token", "")))
+                turns.answer(by, credentials.is_valid(args.get("token", "")))
             case "token-list":
-                turns.tell(by, credentials.views())
+                turns.answer(by, credentials.views())
             case "token-remove":
                 credentials.remove(args.get("name", ""))
-                turns.answer(by, None)
+                turns.acknowledge(by, None)
             case _:
                 raise BadInput(f"the manager does not know '{ask.verb}'")
 

@@ -84,16 +84,16 @@ class Credentials:
     def redeem(self, code: str) -> NewSessionView:
         """The session that a code becomes. Raises `Denied`."""
         token, session = self._logins.redeem(code)
-        maker = session.maker
-        log.info("a browser of %s logged in as %s (%s)", maker.name, session.role, session.name)
+        creator = session.creator
+        log.info("a browser of %s logged in as %s (%s)", creator.name, session.role, session.name)
         return NewSessionView(
             session.name,
             session.role,
             token,
             datetime.fromtimestamp(session.expires_at, UTC),
             expires_s=session.expires_at - session.created_at,
-            user=maker.user,
-            own_only=session.role != ADMIN and not maker.is_owner(owner()),
+            user=creator.user,
+            own_only=session.role != ADMIN and not creator.is_owner(owner()),
         )
 
     def log_out(self, peer: Peer) -> None:
@@ -108,7 +108,7 @@ def _session_view(session: BrowserSession) -> TokenView:
         role=session.role,
         created_at=datetime.fromtimestamp(session.created_at, UTC),
         expires_at=datetime.fromtimestamp(session.expires_at, UTC),
-        of=session.maker.name,
+        of=session.creator.name,
     )
 
 

@@ -51,7 +51,7 @@ class Requests:
                 await self._uploads.add(peer, message)
             case m.Drop(n, submission):
                 self._uploads.drop(peer, submission)
-                self._turns.answer(peer.asker(n), None)
+                self._turns.acknowledge(peer.asker(n), None)
             case m.Act():
                 await self._actions.act(peer, message)
             case m.ChangeWalltime():
@@ -71,8 +71,8 @@ class Requests:
             case m.Stop(n, stream):
                 self._watches.close(peer, stream)
                 self._feeds.close(peer, stream)
-                self._turns.answer(peer.asker(n), None)
+                self._turns.acknowledge(peer.asker(n), None)
             case m.Control():
                 await self._control.control(peer, message)
             case _:
-                self._turns.tell(peer.asker(message.n), await self._questions.answer(peer, message))
+                self._turns.answer(peer.asker(message.n), await self._questions.answer(peer, message))

@@ -19,7 +19,7 @@ class Selection:
         self._world = world
         self._queries = queries
         self._readers = readers
-        self._belongings = JobOwners(world, store)
+        self._owners = JobOwners(world, store)
 
     async def any(self, peer: Peer, selectors: list[str]) -> list[Clause]:
         """What these selectors mean, of all jobs. Raises `NotFound`: a mistyped group must not pass for one that
@@ -39,7 +39,7 @@ class Selection:
         clauses = await self.any(peer, selectors)
         if not restricted(peer):
             return clauses
-        return await self._readers.read(lambda: self._belongings.narrowed(clauses, peer.user))
+        return await self._readers.read(lambda: self._owners.narrowed(clauses, peer.user))
 
     def refuse_missing(self, clauses: list[Clause]) -> None:
         """Raise `NotFound` if a job that is named does not exist. May be called from a worker thread."""
@@ -49,7 +49,7 @@ class Selection:
     async def refuse_others(self, peer: Peer, jobs: list[int]) -> None:
         """Raise `Denied` if this peer may not touch one of these jobs."""
         if restricted(peer):
-            await self._readers.read(lambda: self._belongings.check(jobs, peer.user))
+            await self._readers.read(lambda: self._owners.check(jobs, peer.user))
 
     async def check(self, peer: Peer, job: int) -> None:
         """Raise `NotFound` if there is no such job, `Denied` if this peer may not touch it."""

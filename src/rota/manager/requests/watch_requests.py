@@ -69,7 +69,7 @@ class WatchRequests:
         # What settled before the watch began is on disk, or will be with the next commit.
         await self._turns.committed()
         await self._report_settled((peer.id, watch.n), watcher)
-        self._watches.tell_soon()
+        self._watches.flush_soon()
 
     async def _find(self, peer: Peer, watch: m.Watch) -> tuple[list[int], set[int] | None]:
         """The jobs to watch, and those of them that were just submitted, if it is a submission that is watched."""
@@ -99,7 +99,7 @@ class WatchRequests:
             for row in await self._readers.read(lambda part=part: self._store.jobs(part)):  # type: ignore[misc]
                 if world.outcome(row.id) != row.state:
                     continue  # it was re-opened: its next end will be reported
-                watches.tell_end(
+                watches.report_end(
                     reader,
                     row.id,
                     state=row.state,
@@ -111,7 +111,7 @@ class WatchRequests:
                 )
             for id in part:
                 if world.outcome(id) == NO_JOB:
-                    watches.tell_of_removed(watcher, id)
+                    watches.report_removed(watcher, id)
 
     def _read_output(self, outcome: Outcome, stream: int, offset: int, length: int) -> bytes:
         """Verified output, or nothing if it is not all there: the end of a job is reported all the same. A client

@@ -256,7 +256,7 @@ class Admission:
         waits = unanswered(site_now(self._world)) if spec.at is not None else None
         return "" if waits is None else waits.message
 
-    def homeless(self, spec: Spec, others: Iterable[Spec] = ()) -> str:
+    def missing_container(self, spec: Spec, others: Iterable[Spec] = ()) -> str:
         """What to say of a job inside a container that is not there, nor among `others`; empty if it is.
 
         Raises `BadInput` if it is a job that is no container.

@@ -124,7 +124,7 @@ class Intake:
                     self._wished[len(self._specs)] = spec
                 spec = admitted.spec
                 check_spec(spec)
-                notices = [*admitted.notices, *self._homeless(spec)]
+                notices = [*admitted.notices, *self._missing_container(spec)]
                 if spec.at is not None and (said := self._admission.unanswered(spec)):
                     notices.append(said)
             except BadInput as error:
@@ -157,13 +157,13 @@ class Intake:
             self._refuse_reservations(add, keys)
         return keys
 
-    def _homeless(self, spec: Spec) -> list[str]:
+    def _missing_container(self, spec: Spec) -> list[str]:
         """What to say of a job inside a container that is not there, once for each container."""
         home = next((word for word in spec.types if word.startswith("inner=")), "")
         if not home or home in self._homes:
             return []
         self._homes.add(home)
-        said = self._admission.homeless(spec, self._specs)
+        said = self._admission.missing_container(spec, self._specs)
         return [said] if said else []
 
     def _refuse_reservations(self, add: m.Add, keys: list[str]) -> None:

@@ -95,9 +95,9 @@ class Uploads:
                 if answered.user != peer.user:
                     raise Denied("this submission belongs to somebody else")
                 if not add.more:
-                    turns.answer(by, expand_answer(answered.answer))
+                    turns.acknowledge(by, expand_answer(answered.answer))
                 else:
-                    turns.answer(by, None)  # the rest may come; the last chunk gets the first answer
+                    turns.acknowledge(by, None)  # the rest may come; the last chunk gets the first answer
                 return
             if (begun := self._intakes.get(add.submission)) is not None and begun.user != peer.user:
                 raise Denied("this submission belongs to somebody else")
@@ -120,7 +120,7 @@ class Uploads:
         if intake is None or self._intakes.get(add.submission) is not intake:
             answered = store.submission(add.submission)
             if answered is not None and answered.answer and answered.user == peer.user:
-                turns.answer(by, None if add.more else expand_answer(answered.answer))
+                turns.acknowledge(by, None if add.more else expand_answer(answered.answer))
                 return
             raise BadInput("this chunk belongs to no submission", hint="send the input again")
         if add.attach and not (add.more or add.check) and len(peer.attaching) < _UPLOADS_MAX:

@@ -71,9 +71,9 @@ class Feeds:
             return
         self._changed = True
         if self._telling is None:
-            self._telling = asyncio.get_running_loop().create_task(self._tell())
+            self._telling = asyncio.get_running_loop().create_task(self._flush())
 
-    async def _tell(self) -> None:
+    async def _flush(self) -> None:
         try:
             pause = _GATHER_S
             while self._changed and self._open:

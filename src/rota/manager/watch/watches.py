@@ -18,7 +18,7 @@ from rota.wire import codec
 from rota.wire import messages as m
 
 _GATHER_S = 0.02
-_LAST_WORDS = 1000
+_MOST_REMOVED = 1000
 #: Bytes of news in one message, about.
 _PIECE = 4 << 20
 #: So much output is passed on at once.
@@ -43,7 +43,7 @@ class Watches:
         self._open = tails.watchers
         self._due = False
         #: jobs that wished to be removed at their end: who asks a moment later is to hear of it
-        self._last_words: dict[int, tuple[Job, int, Outcome | None]] = {}
+        self._just_removed: dict[int, tuple[Job, int, Outcome | None]] = {}
 
     def open(self, peer: Peer, n: int, watcher: Watcher) -> None:
         """Begin to tell a peer about its jobs."""
@@ -56,7 +56,7 @@ class Watches:
                     if job.lease and job.lease.started_at is not None and watcher.watches(id):
                         self._tails.follow((peer.id, n), watcher, job=id, attempt=job.attempt, runner=runner.id)
         self._tails.offered_to((peer.id, n), watcher)
-        self.tell_soon()
+        self.flush_soon()
 
     def count(self, peer: Peer) -> int:
         """How many watches a peer has open."""
@@ -79,19 +79,19 @@ class Watches:
     def settled(self, job: Job, state: int, outcome: Outcome | None) -> None:
         spec = job.spec
         if "remove" in (*spec.on_success, *spec.on_failure, *spec.on_exit):
-            self._last_words[job.id] = (job, state, outcome)
-            if len(self._last_words) > _LAST_WORDS:
-                del self._last_words[next(iter(self._last_words))]
+            self._just_removed[job.id] = (job, state, outcome)
+            if len(self._just_removed) > _MOST_REMOVED:
+                del self._just_removed[next(iter(self._just_removed))]
         if not self._open:
             return
         reason = (job.reason.code, job.reason.message) if job.reason else ("", "")
         for reader, watcher in list(self._open.items()):
             if watcher.watches(job.id):
-                self.tell_end(
+                self.report_end(
                     reader, job.id, state=state, attempt=job.attempt, cmd=job.cmd, outcome=outcome, reason=reason
                 )
 
-    def tell_end(self, reader: Reader, job: int, *, state: int, attempt: int, cmd: Command,
+    def report_end(self, reader: Reader, job: int, *, state: int, attempt: int, cmd: Command,
                  outcome: Outcome | None, reason: tuple[str, str], news: bool = True) -> None:  # fmt: skip
         """A job has settled: tell a watcher, behind all that the job printed."""
 
@@ -100,13 +100,13 @@ class Watches:
                 watcher.settled(
                     job, state=state, attempt=attempt, cmd=cmd, outcome=outcome, reason=reason, news=news
                 )
-                self.tell_soon()
+                self.flush_soon()
 
         self._tails.settles(reader, job=job, attempt=attempt, tell=tell)
 
-    def tell_of_removed(self, watcher: Watcher, id: int) -> None:
+    def report_removed(self, watcher: Watcher, id: int) -> None:
         """A job that is watched does not exist any more: how it ended, if that is still known."""
-        last = self._last_words.get(id)
+        last = self._just_removed.get(id)
         if last is None:
             watcher.removed(id)
             return
@@ -138,30 +138,30 @@ class Watches:
     def printed(self, runner: str, live: m.Live) -> None:
         for reader in self._tails.printed(runner, live):
             if reader in self._open and self._open[reader].gathered >= _PROMPT:
-                self._tell_one(reader)
-        self.tell_soon()
+                self._flush_one(reader)
+        self.flush_soon()
 
     # -- telling
 
-    def tell_soon(self) -> None:
+    def flush_soon(self) -> None:
         """There is news: tell it after a short while."""
         if not self._due and self._open:
             self._due = True
-            self._loop.call_later(_GATHER_S, self._tell)
+            self._loop.call_later(_GATHER_S, self._flush)
 
-    def _tell(self) -> None:
+    def _flush(self) -> None:
         self._due = False
         for reader in list(self._open):
-            self._tell_one(reader)
+            self._flush_one(reader)
 
-    def _tell_one(self, reader: Reader) -> None:
+    def _flush_one(self, reader: Reader) -> None:
         watcher, peer = self._open[reader], self._peers.get(reader[0])
         if peer is None:
             self._shut(reader)
             return
         watcher.crowded = peer.unsent > _CROWDED
         if watcher.crowded:
-            self._tell_later()  # it does not read; nobody else waits for that
+            self._flush_later()  # it does not read; nobody else waits for that
             return
         progress = watcher.take_progress(self._world, self._loop.time())
         if progress is not None:
@@ -170,10 +170,10 @@ class Watches:
             self._shut(reader)
             peer.send(m.Reply(reader[1], codec.body(watcher.result())))
 
-    def _tell_later(self) -> None:
+    def _flush_later(self) -> None:
         if not self._due:
             self._due = True
-            self._loop.call_later(_CROWDED_S, self._tell)
+            self._loop.call_later(_CROWDED_S, self._flush)
 
 
 def _send_progress(peer: Peer, n: int, progress: m.Progress) -> None:
