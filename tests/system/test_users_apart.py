@@ -131,7 +131,7 @@ def test_output_is_for_its_owner(rota: Deployment, ann: Colleague, bob: Colleagu
     for id in (ended, running):
         for words in (["logs"], ["logs", "--err"], ["logs", "--follow"], ["logs", "--json"]):
             bob.refused(*words, str(id), says=f"job {id} belongs to nobody")
-    bob.refused("exec", str(running), "--", "true", says=f"job {running} belongs to somebody else")
+    bob.refused("exec", str(running), "--", "true", says=f"job {running} belongs to another user")
     assert ann.ok("logs", str(ended)) == "swordfish\n"
     assert ann.ok("exec", str(running), "--", "echo", "inside") == "inside\n"
 

@@ -10,48 +10,48 @@ from rota.manager.peers.pending_connections import PendingConnection, PendingCon
 _MOST, _EACH = 12, 5
 
 
-def _knock(
-    strangers: PendingConnections, network: str, left: list[PendingConnection], *, silent: bool = True
+def _connect(
+    pending: PendingConnections, network: str, left: list[PendingConnection], *, silent: bool = True
 ) -> PendingConnection:
     made = PendingConnection(network, lambda: left.append(made), since=0.0)
-    strangers.came(made)
+    pending.add(made)
     made.silent = silent
     return made
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans(), st.booleans()), max_size=80))
-def test_they_are_never_too_many_and_the_newest_is_never_sent_away(knocks: list[tuple[str, bool, bool]]) -> None:
-    strangers, left, there = (
+def test_they_are_never_too_many_and_the_newest_is_never_evicted(knocks: list[tuple[str, bool, bool]]) -> None:
+    pending, left, there = (
         PendingConnections(most=_MOST, most_each=_EACH),
         list[PendingConnection](),
         list[PendingConnection](),
     )
     for network, silent, known in knocks:
-        newest = _knock(strangers, network, left, silent=silent)
+        newest = _connect(pending, network, left, silent=silent)
         there = [each for each in (*there, newest) if each not in left]
         assert newest not in left
-        assert len(strangers) == len(there) <= _MOST
+        assert len(pending) == len(there) <= _MOST
         assert sum(each.network == network for each in there) <= _EACH
         if known:
-            for _ in range(2):  # said twice, once is meant
-                strangers.gone(newest)
+            for _ in range(2):  # a second time changes nothing
+                pending.discard(newest)
             there.remove(newest)
 
 
-def test_a_flood_from_one_address_takes_nobody_elses_place() -> None:
-    strangers, left = PendingConnections(most=_MOST, most_each=_MOST), list[PendingConnection]()
-    others = [_knock(strangers, f"node{number}", left) for number in range(3)]
+def test_a_flood_from_one_address_evicts_no_other() -> None:
+    pending, left = PendingConnections(most=_MOST, most_each=_MOST), list[PendingConnection]()
+    others = [_connect(pending, f"node{number}", left) for number in range(3)]
     for _ in range(1000):
-        _knock(strangers, "flood", left)
+        _connect(pending, "flood", left)
     assert not set(others) & set(left)
-    assert len(strangers) == _MOST
+    assert len(pending) == _MOST
 
 
-def test_who_has_said_something_outlasts_those_who_have_not() -> None:
-    strangers, left = PendingConnections(most=_MOST, most_each=_EACH), list[PendingConnection]()
-    honest = _knock(strangers, "a", left, silent=False)
+def test_a_connection_that_sent_something_outlasts_silent_ones() -> None:
+    pending, left = PendingConnections(most=_MOST, most_each=_EACH), list[PendingConnection]()
+    honest = _connect(pending, "a", left, silent=False)
     for _ in range(100):
-        _knock(strangers, "a", left)
+        _connect(pending, "a", left)
     assert honest not in left
 
 

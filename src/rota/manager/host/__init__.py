@@ -1,1 +1,4 @@
-"""Processes that the manager starts on its own host: scripts of the site, power commands, the gateway, pools."""
+"""Processes on the manager's own host: hooks of the site, power commands, the gateway, requests to pools.
+
+Runs them off the event loop and reports how they ended as events. What an end means is decided in `core`.
+"""

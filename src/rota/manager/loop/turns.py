@@ -184,8 +184,7 @@ class TurnLoop:
                 future.set_result(None)
 
     def fail(self, error: BaseException) -> None:
-        """The store, or the engine, cannot be trusted any more: acknowledge nothing, stop, recover at the next
-        start."""
+        """Acknowledge nothing more and stop: the store or the engine cannot be trusted until the next start."""
         log.critical("the manager must stop: %s", error)
         self.failure = error
         self._failed()
@@ -196,24 +195,27 @@ class TurnLoop:
         self._commit()
 
     def answer(self, to: events.Asker, body: Any) -> None:
-        """Answer a question. As `acknowledge` does, except while the disk is full: then at once, although the answer
-        may show what is not on disk yet. It acknowledges nothing, and the client has to learn of the full disk."""
-        told = QuestionReply(to, body)
+        """Answer a question: after the commit, like `acknowledge`, unless the disk is full.
+
+        Then at once, although the answer may show what is not on disk yet. It acknowledges nothing, and the client
+        has to learn of the full disk.
+        """
+        reply = QuestionReply(to, body)
         if self.writer.full:
-            self._act([told])
+            self._act([reply])
         else:
-            self._open.effects.append(told)
+            self._open.effects.append(reply)
             self._commit()
 
     def _on_full(self) -> None:
         """The batch that is being committed waits for room: questions that were asked meanwhile do not."""
         for batch in (self._committing, self._open):
             if batch is not None:
-                told: list[effects.Effect] = [
+                replies: list[effects.Effect] = [
                     effect for effect in batch.effects if isinstance(effect, QuestionReply)
                 ]
                 batch.effects[:] = [effect for effect in batch.effects if not isinstance(effect, QuestionReply)]
-                self._act(told)
+                self._act(replies)
 
     # ------------------------------------------------------------------ waiting
 

@@ -1,1 +1,1 @@
-"""Figures for monitoring: counters, gauges, histograms and rates."""
+"""Figures for monitoring: counters, gauges, histograms and rates. Nothing here influences a decision."""

@@ -1,1 +1,4 @@
-"""The output of ended attempts on the manager's host: segments, copies from nodes, reading and pruning."""
+"""Output of ended attempts on the manager's host: reading segments, copies from nodes, pruning.
+
+Live output is passed on by `watch`; the format of segments belongs to `store.segments`.
+"""

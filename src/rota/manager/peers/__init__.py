@@ -1,1 +1,4 @@
-"""Connections: accepting them, who is at the other end, what it may do, and the dispatch of its messages."""
+"""Connections of clients and runners: accepting them, authentication, and decoding their messages.
+
+Runners' messages become events here; clients' requests are handed to `requests`.
+"""

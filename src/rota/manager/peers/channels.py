@@ -1,7 +1,7 @@
-"""Channels between clients and processes inside running jobs: who may open one, and where it leads.
+"""Channels between clients and processes inside running jobs: access checks and routing.
 
-The manager only passes messages on. What is on its way is bounded by credits, which are counted here too, so
-that nobody can make the manager keep more than a window for each direction.
+The manager only forwards messages. Credits bound the bytes in flight. They are counted here as well, so that no
+peer can make the manager buffer more than one window in each direction.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NOT_RUNNING: Final = "not_running"
 
 
 class ChannelSide:
-    """One end of a channel: whose, under which number, and how much it may still send."""
+    """One side of a channel: its connection, its number there, and the bytes that it may still send."""
 
     __slots__ = ("n", "other", "peer", "room")
 
@@ -53,7 +53,7 @@ class ChannelRouter:
         self._last = 0
 
     def received(self, peer: Peer, message: m.OpenChannel | m.InChannel) -> None:
-        """A message about a channel, from either of its ends."""
+        """A message about a channel, from either side."""
         if isinstance(message, m.OpenChannel):
             try:
                 self._open(peer, message)
@@ -80,19 +80,19 @@ class ChannelRouter:
             case m.ChannelEnd():
                 self._forget(end)
         if end.other.peer.unsent > _MOST_UNSENT and not isinstance(message, m.ChannelEnd):
-            # What costs no room is bounded as well: nobody is to be cut off because of somebody's channel.
+            # Messages without credits are bounded as well: a peer must not be cut off because of one channel.
             self._break(end, "the other end does not take what it is sent")
             return
         end.other.peer.send(msgspec.structs.replace(message, n=end.other.n))
 
     def opens(self, key: str) -> bool:
-        """Does a job run that this key fits?"""
+        """Does this key fit a running job?"""
         world = self._world
         leased = (world.jobs.get(job) for runner in world.runners.values() for job in runner.leases)
         return any(job is not None and fits(key, job.spec) for job in leased)
 
     def gone(self, peer: Peer) -> None:
-        """A connection ended, and with it all its channels."""
+        """A connection was closed: so are its channels."""
         for end in [end for (connection, _), end in self._ends.items() if connection == peer.id]:
             self._forget(end)
             who = f"node {self._host(peer)}" if peer.runner else "the client"
@@ -152,14 +152,14 @@ class ChannelRouter:
         )
 
     def _job(self, peer: Peer, ask: m.OpenChannel) -> Job:
-        """The running job that is meant, if this peer may enter it."""
+        """The running job with this id. Raises `RotaError` unless this peer may enter it."""
         job = self._world.jobs.get(ask.job)
         if job is None or not self._may_enter(peer, job, ask.key):
-            # Who may not enter a job is not told whether there is one.
+            # A peer that may not enter a job does not learn whether it exists.
             known = self._world.outcome(ask.job) != NO_JOB
             if peer.role in ("user", "admin") and not ask.key and known:
                 if job is not None:
-                    raise Denied(f"job {ask.job} belongs to somebody else", hint="only its owner may enter it")
+                    raise Denied(f"job {ask.job} belongs to another user", hint="only its owner may enter it")
                 raise BadInput(f"job {ask.job} has ended", hint=f"see 'rota show {ask.job}'", code=NOT_RUNNING)
             raise NotFound(f"there is no job {ask.job} that you may enter", hint="list yours with 'rota jobs'")
         fit = (State.RUNNING, State.SUSPENDED) if ask.attach else (State.RUNNING,)
@@ -174,7 +174,7 @@ class ChannelRouter:
         if key or peer.role == KEY:
             return fits(key, job.spec)
         if peer.role == "runner":
-            # It speaks for a process of this job, which is on a host of it.
+            # It acts for a process of this job, so it must run on one of its hosts.
             runner = self._world.runners.get(peer.runner)
             return runner is not None and job.lease is not None and runner.host in self._hosts(job)
         return peer.role == "admin" or peer.user == job.spec.user

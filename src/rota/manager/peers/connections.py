@@ -1,4 +1,4 @@
-"""Who is connected: who they are, what they may do, and their requests in the order in which they came."""
+"""All connections: authentication, roles, and the dispatch of messages in the order of their arrival."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from rota.wire.tokens import RUNNER, TokenBook, allowed, may_be
 
 log = logging.getLogger("rota.manager")
 
-#: Of those who have logged in, over the Unix socket and from elsewhere: neither takes the place of the other.
+#: Authenticated connections; the Unix socket and TLS have this limit each, so neither crowds out the other.
 _MOST_PEERS = 8192
 #: With one token, so that its holder does not keep others out. Agents of many nodes may share one.
 _MOST_EACH = 2048
-#: Connections over the Unix socket that have not said who they are.
-_MOST_STRANGERS = 1024
-#: After so many connections more it is looked whether as many files may be open.
+#: Connections over the Unix socket that have not logged in.
+_MOST_PENDING = 1024
+#: The limit of open files is checked after every so many new connections.
 _FILES_STEP = 256
 
 
 def _raise_limit(connections: int) -> None:
-    """Let this process have more files open, if it may, before connections are refused for that."""
+    """Raise the soft limit of open files, as far as allowed, before it refuses connections."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * connections + _FILES_STEP
     if soft < wanted and soft < hard:
@@ -83,18 +83,18 @@ class Connections:
         self._home = deployment.home.mark()
         self._next_peer = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._strangers = PendingConnections(most=_MOST_STRANGERS, most_each=_MOST_STRANGERS)
+        self._pending = PendingConnections(most=_MOST_PENDING, most_each=_MOST_PENDING)
         self._files_for = 0
-        self._unfinished = PartialMessages()
+        self._partial_messages = PartialMessages()
         self._peers = peers
 
     def new_peer(self, *, local: bool) -> Peer:
-        """Somebody knocks."""
+        """The protocol object of a new connection."""
         self._next_peer += 1
-        return Peer(self, self._next_peer, local=local, unfinished=self._unfinished)
+        return Peer(self, self._next_peer, local=local, unfinished=self._partial_messages)
 
     def allow_files(self, others: int = 0) -> None:
-        """There may be more connections than ever before."""
+        """Make sure that enough files may be open for all connections."""
         connections = len(self._peers) + others
         if connections >= self._files_for:
             self._files_for = connections + _FILES_STEP
@@ -104,9 +104,9 @@ class Connections:
         self._peers[peer.id] = peer
         self.allow_files()
         if peer.local:
-            stranger = PendingConnection("local", peer.abort, since=asyncio.get_running_loop().time())
-            peer.on_identified = lambda: self._strangers.gone(stranger)
-            self._strangers.came(stranger)
+            pending = PendingConnection("local", peer.abort, since=asyncio.get_running_loop().time())
+            peer.on_identified = lambda: self._pending.discard(pending)
+            self._pending.add(pending)
 
     def disconnected(self, peer: Peer) -> None:
         self._peers.pop(peer.id, None)
@@ -121,7 +121,7 @@ class Connections:
             self._pool.check()
 
     def greeted(self, peer: Peer, message: Any) -> None:
-        """The first message of a connection: who is it?"""
+        """The first message of a connection: authenticate it. Raises `RotaError`."""
         hello = expect_hello(message)
         if hello.home is not None and hello.home != self._home:
             raise m.other_home()
@@ -147,7 +147,7 @@ class Connections:
         )
 
     def _role(self, peer: Peer, hello: m.Hello) -> tuple[str, str, float | None]:
-        """The role that a peer may have, whose it is, and until when. Raises `Denied`."""
+        """Role, user and expiry of a peer. Raises `Denied`."""
         user, until = self._owner, None
         if peer.local and peer.uid in (os.getuid(), 0) and not hello.token:
             held = hello.role if hello.role in ("user", "admin", "runner") else ""
@@ -168,15 +168,15 @@ class Connections:
         return hello.role, user, until
 
     def _let_in_by_key(self, peer: Peer, hello: m.Hello) -> None:
-        """Somebody who has the key of a job that runs: it opens that and nothing else. Raises `Denied`."""
+        """Accept a peer with the key of a running job, for that job and nothing else. Raises `Denied`."""
         if not self._channels.opens(hello.token):
-            raise Denied("no job runs here that this key fits", hint="ask whoever gave it to you")
+            raise Denied("no job runs here that this key fits", hint="ask for the current key")
         self._refuse_too_many(peer)
         peer.accept(KEY, "")
         peer.send(m.Welcome(m.PROTOCOL, KEY, "", self._deployment.generation, ""))
 
     def _refuse_too_many(self, peer: Peer) -> None:
-        """Raise if those who are welcome are too many already."""
+        """Raise `EnvironmentFault` if there are too many authenticated connections."""
         if len(self._peers) < min(_MOST_PEERS, _MOST_EACH):
             return
         like = [each for each in self._peers.values() if each.role and each.local == peer.local]
@@ -185,7 +185,7 @@ class Connections:
             raise EnvironmentFault("too many connections", hint="close some, or try again later")
 
     def _session(self, peer: Peer, hello: m.Hello) -> tuple[str, str, float]:
-        """The same for the session of a browser, which comes through the gateway and by no other way."""
+        """The same for the session of a browser, which may come through the gateway only."""
         session = self._logins.verify(hello.token) if peer.local else None
         if session is None:
             raise session_over()
@@ -194,7 +194,7 @@ class Connections:
         return session.role, session.creator.user, session.expires_at
 
     def received(self, peer: Peer, message: Any) -> None:
-        """A message of somebody who has been welcomed."""
+        """A message of an authenticated peer."""
         if not allowed(peer.role, message):
             error = Denied(f"a {peer.role} may not do this", hint="use an administrator's token")
             n = getattr(message, "n", 0)

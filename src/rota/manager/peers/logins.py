@@ -1,7 +1,7 @@
 """One-time codes by which a browser logs in, and the sessions that they become.
 
-Both are only in memory and end with the manager. While none listens, somebody else may have its port, and
-browsers would send them their cookies: so these must be worth nothing to the next manager.
+Both are only in memory and end with the manager. While no manager listens, another program may take its port, and
+browsers would send their cookies there. So these must be worthless to the next manager.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from msgspec import Struct
 
 from rota.errors import Denied
 
-#: What a session calls itself in `Hello`: the manager tells what it may do.
+#: The role in the `Hello` of a session; the manager knows its real role.
 SESSION: Final = "session"
 #: How names of sessions begin, and of no other token.
 PREFIX: Final = "ui-"
 _CODE_S: Final = 60.0
-#: Of each creator, so that nobody pushes out another's.
+#: Per creator, so that one creator cannot evict the sessions of another.
 _MOST_CODES: Final = 32
 _MOST_SESSIONS: Final = 32
 
 
 class SessionCreator(Struct, frozen=True):
-    """Who asked for a link: the name of a token, or a user of this machine without one."""
+    """The client that asked for a link: the name of its token, or a local user without one."""
 
     token: str
     user: str
@@ -42,7 +42,7 @@ class SessionCreator(Struct, frozen=True):
         return self.token or self.user
 
     def is_owner(self, owner: str) -> bool:
-        """Is it whoever owns the deployment? Without a token nobody else gets in."""
+        """Is it the owner of the deployment? Only the owner needs no token."""
         return not self.token or self.user == owner
 
 
@@ -64,7 +64,7 @@ class BrowserSession(Struct, frozen=True):
 
 
 class Logins:
-    """Codes are good for a minute and for one use; a session never outlives the token of who made it."""
+    """Codes are valid for a minute and for one use. A session never outlives the token of its creator."""
 
     def __init__(self, *, session_s: float, clock: Callable[[], float], hang_up: Callable[[str], None]) -> None:
         self._hang_up = hang_up  #: ends the connections that were opened with a token or by a session
@@ -104,12 +104,12 @@ class Logins:
         return token, made
 
     def verify(self, token: str) -> BrowserSession | None:
-        """The session with this token, if it is not over."""
+        """The session with this token, unless it has expired."""
         found = self._sessions.get(_digest(token))
         return found if found is not None and self._clock() < found.expires_at else None
 
     def list(self) -> tuple[BrowserSession, ...]:
-        """Those that are not over, in order of their making."""
+        """Sessions that have not expired, the oldest first."""
         now = self._clock()
         for each in [each for each in self._sessions.values() if each.expires_at <= now]:
             self.end(each.name)
@@ -125,7 +125,7 @@ class Logins:
         return False
 
     def removed(self, token: str) -> None:
-        """A token was removed: what its holder made with it goes too."""
+        """A token was removed: so are the codes and sessions made with it."""
         self._codes = [each for each in self._codes if each.creator.token != token]
         for session in [each for each in self._sessions.values() if each.creator.token == token]:
             self.end(session.name)

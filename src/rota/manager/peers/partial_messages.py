@@ -1,6 +1,6 @@
-"""Bytes of messages that have begun and are not complete, by whose they are: bounded, over all their connections.
+"""Limits the bytes of incomplete messages, for each holder of a token over all its connections.
 
-One message may be large, and somebody who may connect often must not keep many large ones half sent. Pure.
+One message may be large. A client with many connections must not keep many large ones half sent. Pure.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ SMALL: Final = 64 << 10
 
 
 class PartialMessages:
-    """How much everybody holds."""
+    """Bytes of incomplete messages, by token holder."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
         self._held: dict[str, int] = {}
 
     def change(self, whose: str, *, before: int, now: int) -> None:
-        """A connection of theirs now holds so much. Raises `EnvironmentFault` when it is too much in all; it is
-        counted nevertheless, until the connection has gone."""
+        """The bytes of one connection of a holder changed. Raises `EnvironmentFault` if all its connections
+        together hold too much; they are counted nevertheless, until the connection is closed."""
         held = self._held.get(whose, 0) + now - before
         if held > 0:
             self._held[whose] = held

@@ -1,6 +1,6 @@
-"""One connection: bytes to messages and back, and who is at the other end.
+"""One connection: frames to messages and back, and the identity of the other end.
 
-Nobody is heard before `Hello` was accepted; until then little may be sent and little time is given.
+Nothing but `Hello` is accepted first; until it is, size and time are tightly limited.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rota.wire import messages as m
 
 _HELLO_TIME_S: Final = 10.0
 _EXPIRY_CHECK_S: Final = 60.0
-#: What was sent to another host and is not acknowledged for so long means that it is gone, or cannot be reached.
+#: A host that acknowledges no packet for so long is gone, or cannot be reached.
 _UNHEARD_MS: Final = 30_000
 #: A peer that does not read is cut off when this much waits for it.
 _MAX_UNREAD: Final = 64 * 1024 * 1024
@@ -60,23 +60,23 @@ class Peer(asyncio.Protocol):
         self.local = local
         self.role = ""
         self.user = ""
-        self.trusted = False  #: it comes from whoever owns this deployment, or from root on this machine
+        self.trusted = False  #: belongs to the owner of this deployment, or to root on this machine
         self.uid = -1
-        self.token = ""  #: name of the token it showed, or of the session, if it showed one
+        self.token = ""  #: name of its token or session; empty: it needed none
         self.session = False  #: a browser's, by way of the gateway
-        self.until: float | None = None  #: when that expires
+        self.until: float | None = None  #: when token or session expires
         self.host = ""  #: of which node it is the agent
         self.runner = ""  #: set once it has joined as a runner
         self.ticket = ""  #: with which it joined
-        self.skew_s = 0.0  #: by so much the clock of this runner is behind the manager's
-        self.tails = False  #: this runner gives every reader of output a place of its own
-        self.attaching: set[str] = set()  #: submissions of which it will watch every byte
+        self.skew_s = 0.0  #: seconds by which the clock of this runner is behind the manager's
+        self.tails = False  #: this runner streams output to each reader at its own pace
+        self.attaching: set[str] = set()  #: submissions that it is about to attach to
         self.specs: set[int] = set()  #: run specifications this runner was sent
         self.envs: set[int] = set()
         self.waiting: deque[Any] = deque()  #: requests to be handled in order
         self.busy = False
         self.closed = False
-        self.on_identified: Callable[[], None] | None = None  #: called when it has shown who it is, or has gone
+        self.on_identified: Callable[[], None] | None = None  #: called when it has logged in, or was closed
         self._reader: codec.Reader[Any] = codec.Reader(_FromAnybody, max_frame=codec.MAX_HELLO)
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
@@ -94,7 +94,7 @@ class Peer(asyncio.Protocol):
         else:
             sock = cast(socket.socket, transport.get_extra_info("socket"))
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNHEARD_MS)
-            # Also one to whom nothing is said: a job may be waiting for it to read.
+            # Also notice the loss of an idle peer: a job may be waiting for it to read.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _UNHEARD_MS // 2000)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)
@@ -117,8 +117,8 @@ class Peer(asyncio.Protocol):
             self.refuse(error)
 
     def _count_unfinished(self, *, gone: bool = False) -> None:
-        """Raises `EnvironmentFault` if whoever it is keeps too much half sent, over all their connections. The
-        owner, on this machine, may do that."""
+        """Raises `EnvironmentFault` if all connections of one token holder together have too many bytes of
+        incomplete messages. The owner on this machine is not limited."""
         if self.local and not self.token:
             return
         now = 0 if gone or self._reader.pending < SMALL else self._reader.pending
@@ -128,7 +128,7 @@ class Peer(asyncio.Protocol):
             self._partial_messages.change(whose, before=before, now=now)
 
     def accept(self, role: str, user: str, *, until: float | None = None) -> None:
-        """The peer has shown who it is, with a token that is good until then."""
+        """The peer has logged in, with a token or session that is valid until then."""
         self.role, self.user, self.until = role, user, until
         self._reader.max_frame = codec.MAX_FRAME
         self._mark_identified()
@@ -144,7 +144,7 @@ class Peer(asyncio.Protocol):
             self.on_identified = None
 
     def _expire(self) -> None:
-        """Hang up when the token has expired. Looks now and then: clocks are set, machines sleep."""
+        """Hang up when the token has expired. Checked repeatedly, since clocks are set and machines sleep."""
         assert self.until is not None
         left = self.until - clock.now()
         if left <= 0:
@@ -171,12 +171,12 @@ class Peer(asyncio.Protocol):
 
     @property
     def behind_s(self) -> float:
-        """So much is added to what this runner calls a time; 0: its clock is about right."""
+        """Seconds to add to the times that this runner reports; 0: its clock is about right."""
         return self.skew_s if abs(self.skew_s) > SLACK_S else 0.0
 
     @property
     def unsent(self) -> int:
-        """Bytes that it has not taken yet."""
+        """Bytes that wait to be sent to it."""
         return 0 if self._transport is None or self.closed else self._transport.get_write_buffer_size()
 
     def asker(self, n: int) -> Asker:
@@ -184,7 +184,7 @@ class Peer(asyncio.Protocol):
         return Asker(self.id, n, self.user)
 
     def refuse(self, error: RotaError) -> None:
-        """Say what is wrong and hang up."""
+        """Send an error and hang up."""
         self.send(m.Failure(0, error.code, error.message, error.hint))
         self.close()
 
@@ -198,13 +198,13 @@ class Peer(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Hang up at once, whatever is still to be sent."""
+        """Hang up at once, without sending what is queued."""
         self.closed = True
         if self._transport is not None:
             self._transport.abort()
 
     def throttle(self) -> None:
-        """Stop or resume reading, by how much waits to be handled."""
+        """Stop or resume reading, depending on how much waits to be handled."""
         if self._transport is None or self.closed:
             return
         if not self.waiting:

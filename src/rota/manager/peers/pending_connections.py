@@ -1,7 +1,7 @@
-"""Connections of which nobody knows yet whose they are: how many there may be, and who leaves when there are more.
+"""Connections that have not logged in yet: how many there may be, and which is closed when there are more.
 
-A newcomer is never refused: somebody who is there already leaves, from the most crowded address first. So a flood
-pushes out itself, and whoever logs in at once is not kept waiting by those who never do. Pure.
+A newcomer is never refused. Instead an older connection is evicted, from the network with the most of them. So a
+flood evicts itself, and a client that logs in at once is not kept waiting by others that never do. Pure.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Callable
 
 
 class PendingConnection:
-    """One of them."""
+    """One connection that has not logged in."""
 
-    __slots__ = ("leave", "network", "silent", "since")
+    __slots__ = ("close", "network", "silent", "since")
 
-    def __init__(self, network: str, leave: Callable[[], None], *, since: float) -> None:
+    def __init__(self, network: str, close: Callable[[], None], *, since: float) -> None:
         self.network = network
-        self.leave = leave  #: ends the connection
+        self.close = close
         self.since = since
         self.silent = True  #: has sent nothing at all
 
@@ -34,30 +34,30 @@ class PendingConnections:
     def __len__(self) -> int:
         return self._count
 
-    def came(self, stranger: PendingConnection) -> None:
-        """One more; another one leaves if they are too many."""
-        crowd = self._by_network.setdefault(stranger.network, {})
-        crowd[stranger] = None
+    def add(self, pending: PendingConnection) -> None:
+        """One more; another one is evicted if there are too many."""
+        crowd = self._by_network.setdefault(pending.network, {})
+        crowd[pending] = None
         self._count += 1
         if len(crowd) > self._most_each or self._count > self._most:
             largest = crowd if len(crowd) > self._most_each else self._largest()
-            self.send_away(_weakest(largest, newest=stranger))
+            self.evict(_weakest(largest, newest=pending))
 
-    def gone(self, stranger: PendingConnection) -> None:
-        """It has left, or shown who it is. May be said twice."""
-        crowd = self._by_network.get(stranger.network, {})
-        if stranger in crowd:
-            del crowd[stranger]
+    def discard(self, pending: PendingConnection) -> None:
+        """It was closed, or has logged in. May be called twice."""
+        crowd = self._by_network.get(pending.network, {})
+        if pending in crowd:
+            del crowd[pending]
             self._count -= 1
             if not crowd:
-                del self._by_network[stranger.network]
+                del self._by_network[pending.network]
 
-    def send_away(self, stranger: PendingConnection) -> None:
-        self.gone(stranger)
-        stranger.leave()
+    def evict(self, pending: PendingConnection) -> None:
+        self.discard(pending)
+        pending.close()
 
     def oldest_of_largest(self) -> PendingConnection | None:
-        """Who has been there for longest, among those from the network with most."""
+        """The oldest connection of the network with the most of them."""
         return next(iter(self._largest()), None) if self._by_network else None
 
     def _largest(self) -> dict[PendingConnection, None]:
@@ -65,13 +65,13 @@ class PendingConnections:
 
 
 def _weakest(crowd: dict[PendingConnection, None], *, newest: PendingConnection) -> PendingConnection:
-    """Who leaves: the oldest that has said nothing, or else the oldest."""
+    """The one to evict: the oldest that has sent nothing, or else the oldest."""
     others = [each for each in crowd if each is not newest]
     return next((each for each in others if each.silent), next(iter(others), newest))
 
 
 def network_of(address: str) -> str:
-    """Those who are counted together: an IPv4 address; of IPv6 a /64, which is what one host may choose from."""
+    """Addresses that are counted together: one of IPv4; of IPv6 a /64, since one host may choose freely in it."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

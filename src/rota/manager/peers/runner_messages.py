@@ -105,7 +105,7 @@ class RunnerMessages:
                 raise Denied("a runner must join before it reports")
 
     def _asked(self, runner: str, full: m.Full) -> None:
-        """Only about what it runs, or ran when the manager before this one was there."""
+        """A runner may ask about attempts that it runs, or ran under an earlier manager."""
         known = self._world.runners.get(runner)
         job = self._world.jobs.get(full.job)
         if known is not None and full.job in known.leases and job is not None and job.attempt == full.attempt:
@@ -165,7 +165,7 @@ class RunnerMessages:
         return self._pool.made_for(ticket) if isinstance(self._pool, DelegatedPool) else None
 
     def _node(self, peer: Peer, join: m.Join) -> NodeFacts | None:
-        """What the agent of a node says about its host; None: it is none. Raises what is wrong with it."""
+        """The facts that the agent of a node reports about its host; None: it is no agent. Raises `RotaError`."""
         if peer.local or not join.node:
             return None
         world = self._world
@@ -179,7 +179,7 @@ class RunnerMessages:
         if now is not None and now.id != join.runner and now.connected and now.boot_id == join.boot_id:
             other = self._runners.newest(now.id)
             if other is not None and not other.closed:
-                # Should the other one be gone and this not have been noticed, its successor says so first.
+                # If the other agent died unnoticed, its successor settles it first.
                 raise Denied(
                     f"node {join.host!r} has an agent already", hint="stop it first, or use another --name"
                 )
@@ -187,10 +187,10 @@ class RunnerMessages:
         return join.node
 
     def _may_speak_for(self, peer: Peer, runner: str) -> None:
-        """Raise `Denied` unless a runner may say how a dead one ended, whose lock it holds: one of its host."""
+        """Raise `Denied` unless this peer may settle a dead runner: it must be on the same host."""
         known = self._world.runners.get(runner)
         if runner == peer.runner:
-            return  # it leaves, and nothing of it is left
+            return  # it leaves, and has settled its own jobs
         if peer.local:
             lives = known is not None and procfs.lives(known.pid, known.start_time)
             if self._runners.peer_of(runner) is not None and lives:  # its death may not have been noticed yet
@@ -201,7 +201,7 @@ class RunnerMessages:
             other.close()
 
     def _keep_piece(self, peer: Peer, piece: m.Piece) -> None:
-        """Copy output of a node's jobs: of those that it holds leases for, and of no others."""
+        """Copy output of a node's jobs, but only of attempts that it holds a lease for."""
         key = (piece.job, piece.attempt, piece.token)
         owner = piece.segment.rpartition("-")[0]
         world, pieces = self._world, self._pieces
@@ -214,7 +214,7 @@ class RunnerMessages:
         pieces.forget(self._leased)
 
     def _leased(self, key: tuple[int, int, int], runner: str = "") -> bool:
-        """Is this lease valid, and that runner's?"""
+        """Is this lease valid, and held by that runner?"""
         job = self._world.jobs.get(key[0])
         lease = job.lease if job is not None and job.attempt == key[1] else None
         if lease is None or lease.token != key[2] or lease.ended is not None:
@@ -222,7 +222,7 @@ class RunnerMessages:
         return not runner or lease.runner == runner
 
     def _settle_output(self, peer: Peer, ended: list[Finished]) -> list[Finished]:
-        """Ends as a node told them, with what became of their output on the way."""
+        """Ends that a node reported, with what was received of their output."""
         if not peer.host:
             return ended
         return [self._settled(each) if each.outcome.out_len or each.outcome.err_len else each for each in ended]

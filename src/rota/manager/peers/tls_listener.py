@@ -1,7 +1,8 @@
-"""The TLS port: accepts connections, and keeps those that have not logged in yet few, cheap and short.
+"""The TLS port. Connections that have not logged in stay few, cheap and short.
 
-Who has sent nothing has a socket and nothing else. TLS, which takes memory, is begun in the order in which people
-speak, for so many at a time; who then does not log in makes room for the next.
+A connection that has sent nothing costs a socket and nothing else. The TLS handshake takes memory, so only a
+limited number run at once, in the order of the first bytes. A connection that does not log in then makes room for
+the next.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ log = logging.getLogger("rota.manager")
 #: Connections without TLS yet. Nodes of a large site may all come back at the same moment.
 _WAITING: Final = 2048
 _WAITING_EACH: Final = 512
-#: Connections with TLS of which nobody knows whose they are.
+#: Connections with TLS that have not logged in.
 _GREETING: Final = 256
-#: So long nobody is sent away who is being let in.
+#: So long a connection may take to log in before another one can evict it.
 _PATIENCE_S: Final = 1.0
 _FIRST_BYTE_S: Final = 10.0
 _HANDSHAKE_S: Final = 10.0
@@ -34,7 +35,7 @@ _CALM_S: Final = 1.0
 
 
 class TlsListener:
-    """Everybody who has come by TLS and has not been welcomed."""
+    """Accepts TLS connections and holds them until they have logged in."""
 
     def __init__(self, connections: Connections, listener: socket.socket, context: ssl.SSLContext) -> None:
         self._loop = asyncio.get_running_loop()
@@ -70,63 +71,63 @@ class TlsListener:
             self._listener.close()
 
     def _make_room(self) -> None:
-        """There are no files left."""
+        """No file descriptors are left."""
         if (oldest := self._waiting.oldest_of_largest()) is not None:
-            self._waiting.send_away(oldest)
+            self._waiting.evict(oldest)
 
     async def _serve(self, connection: socket.socket, network: str) -> None:
         task = asyncio.current_task()
         assert task is not None
-        stranger = PendingConnection(network, lambda: _cancel(task), since=self._loop.time())
+        pending = PendingConnection(network, lambda: _cancel(task), since=self._loop.time())
         try:
-            self._waiting.came(stranger)
+            self._waiting.add(pending)
             self._crowd = max(self._crowd, len(self._waiting) + len(self._greeting))
             async with asyncio.timeout(_FIRST_BYTE_S):
                 if not await first_byte(connection):
                     raise ConnectionResetError("it was closed")
-            stranger.silent = False
+            pending.silent = False
             async with self._turns:
                 await self._turn()
-                self._waiting.gone(stranger)
-                stranger.since = self._loop.time()
-                self._greeting.came(stranger)
-            await self._shake_hands(connection, stranger)
-        except (OSError, TimeoutError) as error:  # errors of TLS are of the first kind
+                self._waiting.discard(pending)
+                pending.since = self._loop.time()
+                self._greeting.add(pending)
+            await self._shake_hands(connection, pending)
+        except (OSError, TimeoutError) as error:  # TLS errors are OSErrors
             log.debug("a connection from %s was not made: %s", network, error)
-            self._left(stranger)
+            self._left(pending)
             connection.close()
         except asyncio.CancelledError:
-            self._left(stranger)
+            self._left(pending)
             connection.close()
             raise
 
     async def _turn(self) -> None:
-        """Wait until there is room; who does not log in leaves after a while."""
+        """Wait for room. The oldest connection is evicted if it takes too long to log in."""
         while len(self._greeting) >= _GREETING:
             oldest = self._greeting.oldest_of_largest()
             assert oldest is not None
             left = oldest.since + _PATIENCE_S - self._loop.time()
             if left <= 0:
-                self._greeting.send_away(oldest)
+                self._greeting.evict(oldest)
                 return
             self._freed.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await self._freed.wait()
 
-    async def _shake_hands(self, connection: socket.socket, stranger: PendingConnection) -> None:
+    async def _shake_hands(self, connection: socket.socket, pending: PendingConnection) -> None:
         peer = self._connections.new_peer(local=False)
-        peer.on_identified = lambda: self._left(stranger)
+        peer.on_identified = lambda: self._left(pending)
         # What it returns is not always the protocol that it was given.
         await self._loop.connect_accepted_socket(
             lambda: peer, connection, ssl=self._context, ssl_handshake_timeout=_HANDSHAKE_S
         )
-        stranger.leave = peer.abort
+        pending.close = peer.abort
 
-    def _left(self, stranger: PendingConnection) -> None:
-        """It has gone, or is a stranger no more."""
-        self._waiting.gone(stranger)
-        self._greeting.gone(stranger)
+    def _left(self, pending: PendingConnection) -> None:
+        """It was closed, or has logged in."""
+        self._waiting.discard(pending)
+        self._greeting.discard(pending)
         self._freed.set()
         if self._crowd >= _CROWD and len(self._waiting) + len(self._greeting) < _CROWD // 8:
             self._crowd = 0

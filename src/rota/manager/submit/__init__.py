@@ -1,1 +1,4 @@
-"""From what a client submits to events: checks, admission rules, and what the store knows already."""
+"""Submissions: checked, judged by admission rules, and completed by what the store knows, until they are events.
+
+The engine decides which jobs are added; nothing here changes the world.
+"""

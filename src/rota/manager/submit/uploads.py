@@ -93,14 +93,14 @@ class Uploads:
                 await turns.committed()  # a repeat of what is being committed: its answer will be there
             if (answered := store.submission(add.submission)) is not None and answered.answer:
                 if answered.user != peer.user:
-                    raise Denied("this submission belongs to somebody else")
+                    raise Denied("this submission belongs to another user")
                 if not add.more:
                     turns.acknowledge(by, expand_answer(answered.answer))
                 else:
                     turns.acknowledge(by, None)  # the rest may come; the last chunk gets the first answer
                 return
             if (begun := self._intakes.get(add.submission)) is not None and begun.user != peer.user:
-                raise Denied("this submission belongs to somebody else")
+                raise Denied("this submission belongs to another user")
             if not add.check and not store.can_accept(self._world.live):
                 raise StoreFull(
                     "the disk is nearly full; no job was added", hint="free some space, then add again"

@@ -1,1 +1,1 @@
-"""Answers to questions: jobs, plans, Gantt charts, limits and nodes as clients see them. Nothing here decides."""
+"""Answers as clients see them: jobs, plans, Gantt charts, limits, nodes. Read-only; nothing here decides."""

@@ -1,1 +1,1 @@
-"""Clients that follow: ends of jobs, live output, and the feed of everything that changes."""
+"""Streams to clients: ends of watched jobs, live output, and the feed of everything that changes."""

@@ -1,7 +1,6 @@
-"""Tells those who want to know everything what has changed, gathered for a moment.
+"""The feed: everything that changes, batched for a moment.
 
-While nobody listens nothing is gathered, and what is gathered does not grow with the number of listeners:
-there is one, the gateway, that passes it on.
+Without a listener nothing is gathered. The usual listener is the gateway, which forwards the feed to all pages.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from rota.wire import messages as m
 from rota.wire.views import FeedView
 
 _GATHER_S: Final = 0.1
-#: Looking for what changed takes at most one part in so many of the time, however many groups there are.
+#: Looking for changes takes at most this fraction of the time, with any number of groups.
 _SHARE: Final = 20
-#: Named one by one, as so many jobs are; beyond this it is said only that they are many.
+#: Groups that are listed one by one; beyond this the feed only says that they are many.
 _MOST_GROUPS: Final = 500
 #: What one connection may have open at once.
 _MOST_FEEDS: Final = 8
@@ -34,7 +33,7 @@ _Counts = dict[str, int]
 
 
 class Feeds:
-    """The listeners, and what they were told last."""
+    """The listeners, and the state that they were sent last."""
 
     def __init__(self, world: World, *, committed: Callable[[], Awaitable[None]]) -> None:
         self._world = world
@@ -46,7 +45,7 @@ class Feeds:
         self._subjects: dict[str, object] = {}
 
     async def open(self, peer: Peer, n: int) -> None:
-        """Somebody begins to listen; the first thing is how everything stands, the rest is what changes."""
+        """Begin to send: the present state first, then what changes."""
         if sum(1 for id, _n in self._open if id == peer.id) >= _MOST_FEEDS:
             raise BadInput(f"more than {_MOST_FEEDS} feeds are open", hint="close one first")
         if not self._open:
@@ -59,14 +58,14 @@ class Feeds:
         peer.send(m.Item(n, first))
 
     def close(self, peer: Peer, n: int | None = None) -> None:
-        """Stop telling: one stream, or all of a peer that has gone."""
+        """Close one feed of a peer, or all of a peer that was disconnected."""
         for key in [key for key in self._open if key[0] == peer.id and n in (None, key[1])]:
             del self._open[key]
         if not self._open:
             self._world.touched = None
 
     def changed(self) -> None:
-        """A batch was committed: those who listen are told soon."""
+        """A batch was committed: send changes soon."""
         if not self._open:
             return
         self._changed = True
@@ -83,7 +82,7 @@ class Feeds:
                 news = self._news()
                 pause = max(_GATHER_S, (time.perf_counter() - begun) * _SHARE)
                 if news is not None:
-                    await self._committed()  # it may have seen what is only decided
+                    await self._committed()  # the news may contain what is decided but not yet on disk
                     body = codec.body(news)
                     for (_id, n), peer in list(self._open.items()):
                         peer.send(m.Item(n, body))
@@ -96,8 +95,8 @@ class Feeds:
         groups, before = self._counted(), self._groups
         changed = {name: counts for name, counts in groups.items() if before.get(name) != counts}
         changed |= dict.fromkeys(before.keys() - groups.keys(), ())
-        subjects, told = self._looked(), self._subjects
-        what = [name for name, value in subjects.items() if told.get(name) != value]
+        subjects, former = self._looked(), self._subjects
+        what = [name for name, value in subjects.items() if former.get(name) != value]
         self._groups, self._subjects = groups, subjects
         if not touched and not changed and not what:
             return None

@@ -1,7 +1,7 @@
-"""Live output on its way from runners to those who watch: a tail for each watcher and attempt, at its own pace.
+"""Live output on its way from runners to watchers: one tail per watcher and attempt, each at its own pace.
 
-The manager only passes pieces on. What is on its way is bounded by the window of each tail, which moves as its
-reader says what it has taken. A reader that is attached gets every byte; it holds its job up, and nobody else.
+The manager only forwards chunks. The window of a tail bounds the bytes in flight; it moves as the reader
+acknowledges them. An attached reader gets every byte. It may hold up its own job, but no other.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rota.wire import messages as m
 _ALL_WINDOWS: Final = 8 << 20
 _WINDOW: Final = 1 << 20
 _LEAST_WINDOW: Final = 4096
-#: Attempts that runners hold for somebody who may come back.
+#: Attempts that runners hold for a reader that may come back.
 _OFFERS: Final = 10_000
 
 Reader = tuple[int, int]  #: a connection, and the number of the watch
@@ -39,7 +39,7 @@ class OutputTail:
         self.hold = False
         self.plain = False  #: its runner knows no tails: it sends everything, once, to all
         self.taken = (0, 0)
-        self.settled: Callable[[], None] | None = None  #: what to tell when all was passed on
+        self.settled: Callable[[], None] | None = None  #: reports the end, when all output was forwarded
 
 
 class OutputTails:
@@ -54,13 +54,14 @@ class OutputTails:
         self._by_id: dict[int, OutputTail] = {}
         #: reader → job → attempt; by job, since thousands may run at once and each of them begins and ends
         self._of: dict[Reader, dict[int, dict[int, OutputTail]]] = {}
-        self._unanswered: dict[tuple[int, int], str] = {}  #: attempts whose runner asked, and was not told
-        self._offered: dict[tuple[int, int], str] = {}  #: attempts that a runner holds for who may come back
+        self._unanswered: dict[tuple[int, int], str] = {}  #: attempts whose runner waits for an answer
+        #: attempts that a runner holds for a reader that may come back
+        self._offered: dict[tuple[int, int], str] = {}
 
     # -------------------------------------------------------------- readers
 
     def follow(self, reader: Reader, watcher: Watcher, *, job: int, attempt: int, runner: str) -> None:
-        """Begin to pass on the output of an attempt, if it is not being done."""
+        """Begin to forward the output of an attempt, unless that is being done."""
         own = self._of.setdefault(reader, {})
         peer = self._peer_of(runner)
         if peer is None or attempt in own.get(job, ()):
@@ -73,14 +74,14 @@ class OutputTails:
         peer.send(m.Tail(job, attempt, tail=tail.id, hold=tail.hold, window=self._window(tail)))
 
     def taken(self, peer: Peer, taken: m.Taken) -> None:
-        """A reader has dealt with some of its output."""
+        """A reader acknowledges some of its output."""
         tail = self._of.get((peer.id, taken.n), {}).get(taken.job, {}).get(taken.attempt)
         if tail is not None and not tail.plain:
             tail.taken = (taken.out, taken.err)
             self._go_on(tail)
 
     def settles(self, reader: Reader, *, job: int, attempt: int, tell: Callable[[], None]) -> None:
-        """Tell a watcher of an end, after all that was printed."""
+        """Report an end to a watcher, after all of the output."""
         tail = self._of.get(reader, {}).get(job, {}).get(attempt)
         if tail is None:
             tell()
@@ -88,7 +89,7 @@ class OutputTails:
             tail.settled = tell
 
     def reopened(self, job: int) -> None:
-        """What was to be told of the end of this job is told now: there will be another."""
+        """A job runs again: report its former end now, without waiting for the rest of its output."""
         for tail in [tail for own in self._of.values() for tail in own.get(job, {}).values()]:
             _release(tail)
 
@@ -106,13 +107,13 @@ class OutputTails:
         self._of.pop(reader, None)
 
     def expected(self) -> None:
-        """One who meant to attach has done so, or has gone: answer what waited for that."""
+        """A client has attached, or no longer means to: answer the runners that waited for that."""
         for (job, attempt), runner in list(self._unanswered.items()):
             del self._unanswered[job, attempt]
             self._answer(job, attempt, runner, held=False)
 
     def offered_to(self, reader: Reader, watcher: Watcher) -> None:
-        """Somebody attaches: it may be for what runners hold."""
+        """A reader attaches: give it what runners hold for it."""
         for (job, attempt), runner in list(self._offered.items()):
             if watcher.attached(job):
                 del self._offered[job, attempt]
@@ -121,12 +122,12 @@ class OutputTails:
     # -------------------------------------------------------------- runners
 
     def asked(self, runner: str, full: m.Full) -> None:
-        """A runner wants to know whether somebody needs every byte of an attempt."""
+        """A runner asks whether a reader needs every byte of an attempt."""
         self._answer(full.job, full.attempt, runner, held=full.held)
 
     def printed(self, runner: str, live: m.Live) -> set[Reader]:
-        """Pass on pieces of output; to whom."""
-        told: set[Reader] = set()
+        """Forward chunks of output. Returns the readers that got some."""
+        reached: set[Reader] = set()
         tails = [self._by_id.get(live.tail)] if live.tail else list(self._by_id.values())
         for tail in tails:
             if tail is None or tail.runner != runner or (not live.tail and not tail.plain):
@@ -134,8 +135,8 @@ class OutputTails:
             for chunk in live.chunks:
                 if (chunk.job, chunk.attempt) == (tail.job, tail.attempt):
                     tail.watcher.printed(chunk)
-                    told.add(tail.reader)
-        return told
+                    reached.add(tail.reader)
+        return reached
 
     def ended(self, runner: str, end: m.LiveEnd) -> None:
         """The output of an attempt was passed on to its end."""

@@ -1,6 +1,6 @@
-"""Those who wait for jobs: what has ended since they last heard, what is printed, and the end of all.
+"""One open watch: ends of its jobs since the last message, their output, and the end of the last job.
 
-A watcher holds one byte per watched job, so that somebody may wait for a million of them.
+A watcher holds one byte per watched job, so that a client may wait for a million of them.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Watcher:
         return progress
 
     def counts(self, world: World) -> dict[str, int]:
-        """Watched jobs by state. Of those that wait, only those that hold a lease are looked at."""
+        """Watched jobs by state. Unsettled jobs without a lease are only counted, not looked at."""
         counts = {State(state).label: n for state, n in self._counts.items() if n}
         leased = 0
         for runner in world.runners.values():

@@ -1,6 +1,6 @@
-"""All open watches of a manager: who is told what, and when.
+"""All open watches: which watcher gets which news, and when.
 
-News is gathered for a few milliseconds, so that a thousand ends a second are not a thousand messages.
+News is batched for a few milliseconds, so that a thousand ends a second are not a thousand messages.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_REMOVED = 1000
 _PIECE = 4 << 20
 #: So much output is passed on at once.
 _PROMPT = 64 * 1024
-#: A peer that has not read so much is told nothing more for a while.
+#: A peer with so many unread bytes gets nothing more for a while.
 _CROWDED = 8 << 20
 _CROWDED_S = 0.05
 
@@ -42,11 +42,11 @@ class Watches:
         self._tails = tails
         self._open = tails.watchers
         self._due = False
-        #: jobs that wished to be removed at their end: who asks a moment later is to hear of it
+        #: jobs that were removed at their end, for a watch that is opened a moment later
         self._just_removed: dict[int, tuple[Job, int, Outcome | None]] = {}
 
     def open(self, peer: Peer, n: int, watcher: Watcher) -> None:
-        """Begin to tell a peer about its jobs."""
+        """Begin to report to a peer."""
         self._open[peer.id, n] = watcher
         if watcher.follow:
             world = self._world
@@ -63,7 +63,7 @@ class Watches:
         return sum(1 for connection, _n in self._open if connection == peer.id)
 
     def close(self, peer: Peer, n: int | None = None) -> None:
-        """Stop telling: one stream, or all of a peer that has gone."""
+        """Close one watch of a peer, or all of a peer that was disconnected."""
         for key in [key for key in self._open if key[0] == peer.id and n in (None, key[1])]:
             self._shut(key)
         if n is None and peer.attaching:
@@ -93,7 +93,7 @@ class Watches:
 
     def report_end(self, reader: Reader, job: int, *, state: int, attempt: int, cmd: Command,
                  outcome: Outcome | None, reason: tuple[str, str], news: bool = True) -> None:  # fmt: skip
-        """A job has settled: tell a watcher, behind all that the job printed."""
+        """Report to a watcher that a job has settled, after all of its output."""
 
         def tell() -> None:
             if watcher := self._open.get(reader):
@@ -105,7 +105,7 @@ class Watches:
         self._tails.settles(reader, job=job, attempt=attempt, tell=tell)
 
     def report_removed(self, watcher: Watcher, id: int) -> None:
-        """A job that is watched does not exist any more: how it ended, if that is still known."""
+        """A watched job does not exist any more: report its end, if that is still known."""
         last = self._just_removed.get(id)
         if last is None:
             watcher.removed(id)
@@ -141,10 +141,10 @@ class Watches:
                 self._flush_one(reader)
         self.flush_soon()
 
-    # -- telling
+    # -- sending
 
     def flush_soon(self) -> None:
-        """There is news: tell it after a short while."""
+        """Send news after a short while."""
         if not self._due and self._open:
             self._due = True
             self._loop.call_later(_GATHER_S, self._flush)
@@ -161,7 +161,7 @@ class Watches:
             return
         watcher.crowded = peer.unsent > _CROWDED
         if watcher.crowded:
-            self._flush_later()  # it does not read; nobody else waits for that
+            self._flush_later()  # it does not read; others need not wait for it
             return
         progress = watcher.take_progress(self._world, self._loop.time())
         if progress is not None:
@@ -177,7 +177,7 @@ class Watches:
 
 
 def _send_progress(peer: Peer, n: int, progress: m.Progress) -> None:
-    """Send news in pieces that fit a frame, live output first: an end is the last word about a job."""
+    """Send news in messages that fit a frame, live output first: the end comes after all of it."""
     for chunks in _pieces(progress.chunks, lambda chunk: len(chunk.data)):
         peer.send(m.Item(n, codec.body(m.Progress([], progress.counts, chunks))))
     for ended in _pieces(progress.ended, lambda each: len(each.out) + len(each.err) + len(each.cmd)):
