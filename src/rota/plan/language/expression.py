@@ -1,8 +1,7 @@
-"""Property expressions such as `gpu = yes and (mem >= 64 or switch in ('sw1', 'sw2'))`: read, check, evaluate.
+"""Property expressions such as `gpu = yes and (mem >= 64 or switch in ('sw1', 'sw2'))`: check and evaluate.
 
-Reading knows syntax only; checking knows which properties exist and of what kind they are; evaluating
-knows one resource. What a resource lacks satisfies no comparison, so a mistake never matches more; `is null`
-asks for just that.
+Parsing needs only syntax, checking the kinds of the properties, evaluating the values of one resource. A property
+that a resource lacks satisfies no comparison, so that a mistake never matches more; `is null` tests for it.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 
 
 def names(expression: Expression) -> frozenset[str]:
-    """The properties it speaks of."""
+    """The properties that it names."""
     match expression:
         case Comparison(left, _, Property(other)):
             return frozenset({left.name, other})
@@ -59,7 +58,7 @@ def names(expression: Expression) -> frozenset[str]:
 
 
 def conjoined(one: str, other: str) -> str:
-    """The text of both expressions, each part once; an empty text is no condition. Raises `BadInput`."""
+    """Both expressions joined by `and`, each part once; an empty text is no condition. Raises `BadInput`."""
     parts: dict[Expression, None] = {}
     for written in (one, other):
         if written:
@@ -71,7 +70,7 @@ def conjoined(one: str, other: str) -> str:
 
 
 def check(expression: Expression, kinds: Mapping[str, Kind]) -> None:
-    """Refuse unknown properties and comparisons of what cannot be compared. Raises `BadInput`."""
+    """Raise `BadInput` for unknown properties, and for comparisons of different kinds."""
     match expression:
         case Comparison(left, sign, right, column):
             kind = _kind(left, kinds)
@@ -109,7 +108,7 @@ def check(expression: Expression, kinds: Mapping[str, Kind]) -> None:
 
 
 def matches(expression: Expression, values: Mapping[str, Value]) -> bool:
-    """Whether a resource with these values satisfies the expression."""
+    """Does a resource with these values satisfy the expression?"""
     match expression:
         case Comparison(left, sign, right):
             value = values.get(left.name)
@@ -131,7 +130,7 @@ def matches(expression: Expression, values: Mapping[str, Value]) -> bool:
                 return False
             if inside:
                 return _compare(value, ">=", low, values) and _compare(value, "<=", high, values)
-            # One bound that is known to be crossed is enough, whatever the other is.
+            # One crossed bound is enough, even if the other is unknown.
             return _compare(value, "<", low, values) or _compare(value, ">", high, values)
 
 
@@ -148,7 +147,7 @@ def _compare(value: Value, sign: str, right: Constant | Property, values: Mappin
 
 
 def _like(value: str, pattern: str) -> bool:
-    """`%` is any characters, `_` is one. Only the latest `%` is tried again, so that no pattern explodes."""
+    """`%` is any text, `_` one character. Backtracks to the latest `%` only, so the cost is bounded."""
     at = position = 0
     percent, resume = -1, 0
     while at < len(value):

@@ -1,6 +1,6 @@
-"""The text of a property expression, read into a tree. Syntax only: which properties exist is not known here.
+"""Parses the text of a property expression into a tree. Syntax only: properties are not looked up.
 
-Whatever the text, reading it takes time proportional to its length, and nesting is bounded.
+The time is linear in the length of the text, and nesting is bounded.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ from rota.plan.language.reading import (
     shown,
 )
 
-#: Parentheses and `not` inside one another.
+#: Nested parentheses and `not`.
 DEEPEST: Final = 50
-#: An expression is evaluated for every resource of a site.
+#: Bounded, because an expression is evaluated for every resource of a site.
 MOST_COMPARISONS: Final = 1000
 
 _SIGN: Final = re.compile(r"<=|>=|<>|!=|==|[=<>(),]")
 _NUMBER: Final = re.compile(r"[+-]?[0-9][A-Za-z0-9_.]*")
 _WORDS: Final = frozenset({"and", "or", "not", "in", "like"})
 _SAME: Final = {"==": "=", "<>": "!="}
-#: Words only where an operator stands: properties may have such names.
+#: Keywords only in place of an operator; properties may have these names.
 _OPERATORS: Final = frozenset({"is", "between"})
-#: What `5 < x` is with the property first.
+#: Operators with sides exchanged: `5 < x` is `x > 5`.
 _MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _EXAMPLE: Final = "write it like mem >= 64 or gpu = yes"
 _TYPOGRAPHIC: Final = frozenset("‘’“”«»`´")
 
 
 def parse(text: str, *, column: int = 1) -> Expression:
-    """The tree of an expression whose first character stands at `column`. Raises `BadInput`."""
+    """The tree of an expression that begins at `column`. Raises `BadInput`."""
     require_readable(text, what="expression", longest=LONGEST_CANONICAL)
     return _Parser(_tokens(text, column)).whole()
 
@@ -65,15 +65,15 @@ def parse(text: str, *, column: int = 1) -> Expression:
 @dataclass(frozen=True, slots=True)
 class _Token:
     kind: Literal["sign", "word", "name", "constant", "end"]
-    value: Value  #: words of the language and signs in their one spelling
+    value: Value  #: keywords and signs in canonical spelling
     column: int
-    source: str  #: as it stood there
+    source: str  #: as it was written
 
     def is_(self, *values: str) -> bool:
         return self.kind in ("sign", "word") and self.value in values
 
     def is_word(self, *words: str) -> bool:
-        """Is it one of these, which are names anywhere else?"""
+        """Is it one of these words, which are plain names elsewhere?"""
         return self.kind == "name" and str(self.value).lower() in words
 
     def __str__(self) -> str:
@@ -137,7 +137,7 @@ def _word(source: str, column: int) -> _Token:
 
 
 class _Parser:
-    """Recursive descent: `or` binds less than `and`, that less than `not`, that less than a comparison."""
+    """Recursive descent. Precedence, lowest first: `or`, `and`, `not`, comparisons."""
 
     def __init__(self, tokens: list[_Token]) -> None:
         self.tokens = tokens

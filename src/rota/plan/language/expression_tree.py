@@ -1,7 +1,7 @@
 """The tree of a property expression, and its canonical text.
 
-Trees are immutable and compare by meaning: where a part stood in the text the user gave is kept for
-messages and ignored by `==`. `plan.language.expression` reads, checks and evaluates them.
+Trees are immutable and compare by meaning: columns of the user's text are kept for messages and ignored by `==`.
+`plan.language.expression` checks and evaluates them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def kind_of(value: Value) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """The value a resource has under this name."""
+    """A resource's value of this property."""
 
     name: str
     column: int = field(default=0, compare=False)
@@ -43,7 +43,7 @@ class Constant:
     column: int = field(default=0, compare=False)
 
     def read_as(self, kind: Kind) -> Value | None:
-        """The value where one of this kind is wanted: `'64'` is a number too, `'YES'` a yes. None: it is not."""
+        """The value converted to this kind: `'64'` is also a number, `'YES'` a yes. None: it cannot be."""
         if self.kind == kind:
             return self.value
         if isinstance(self.value, str):
@@ -75,7 +75,7 @@ class Membership:
 
     @cached_property
     def by_kind(self) -> Mapping[Kind, frozenset[Value]]:
-        """The choices as values of each kind, so that a long list costs each resource one look."""
+        """The choices as sets by kind: a long list costs one lookup per resource."""
         kinds: tuple[Kind, ...] = ("text", "integer", "yesno")
         return {
             kind: frozenset(value for choice in self.choices if (value := choice.read_as(kind)) is not None)
@@ -109,14 +109,14 @@ class Negation:
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """All of two or more parts, none of which is itself a `Both`."""
+    """Two or more parts joined by `and`; no part is itself a `Both`."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """One at least of two or more parts, none of which is itself an `Either`."""
+    """Two or more parts joined by `or`; no part is itself an `Either`."""
 
     parts: tuple[Expression, ...]
 
@@ -125,7 +125,7 @@ Expression = Comparison | Membership | Presence | Range | Negation | Both | Eith
 
 
 def text(expression: Expression) -> str:
-    """The canonical text: equal trees have equal texts, and reading it gives the tree back."""
+    """The canonical text: equal trees have equal texts, and parsing it returns the tree."""
     match expression:
         case Comparison(left, operator, right):
             between = f" {operator} " if operator.endswith("like") else operator
@@ -145,7 +145,7 @@ def text(expression: Expression) -> str:
 
 
 def _enclosed(part: Expression, *loose: type) -> str:
-    """In parentheses if it binds less than what stands around it."""
+    """In parentheses if it binds less tightly than its context."""
     return f"({text(part)})" if isinstance(part, loose) else text(part)
 
 
@@ -156,6 +156,6 @@ def _operand(operand: Constant | Property) -> str:
         return "yes" if operand.value else "no"
     if isinstance(operand.value, int):
         return str(operand.value)
-    # The quote that has to be doubled less often, so that no text grows.
+    # Choose the quote that is doubled less often, to bound the length.
     quote = '"' if operand.value.count("'") > operand.value.count('"') else "'"
     return quote + operand.value.replace(quote, quote + quote) + quote

@@ -1,6 +1,6 @@
-"""Lists of hosts as people write them: `n[001-100]`, `n[1-3,7],login`, `a[1-2]b[1-2]`; and back.
+"""Host lists such as `n[001-100]`, `n[1-3,7],login` and `a[1-2]b[1-2]`: expand and fold.
 
-A number keeps its leading zeros. Pure text: whether there are such hosts is somebody else's question.
+Numbers keep their leading zeros. Pure text: whether the hosts exist is not checked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DIGITS_MAX: Final = 9
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 _RANGE: Final = re.compile(r"([0-9]+)(?:-([0-9]+))?", re.ASCII)
-#: What comes before the last number of a name, the number, and what comes after it.
+#: A name in three parts: before its last number, the number, after it.
 _LAST_NUMBER: Final = re.compile(r"(.*?)(?<![0-9])([0-9]{1,9})([^0-9]*)", re.ASCII | re.DOTALL)
 _NUMBERS: Final = re.compile(r"([0-9]+)")
 _NODE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", re.ASCII)
@@ -27,7 +27,7 @@ _HINT: Final = "write hosts like n1,n2 or n[001-100]"
 
 
 def check_name(text: str, what: str = "a node") -> None:
-    """Raise `BadInput` unless this can be the name of one host that people and programs can write."""
+    """Raise `BadInput` unless this can be the name of a host."""
     if not _NODE.fullmatch(text):
         shown = f"'{text[:40]}...'" if len(text) > 40 else f"'{text}'"
         raise BadInput(
@@ -37,7 +37,7 @@ def check_name(text: str, what: str = "a node") -> None:
 
 
 def expand(text: str, *, most: int = MOST_NAMES) -> list[str]:
-    """The names that a list stands for, each once, in its order. Raises `BadInput` with the column."""
+    """The names in a list, each once, in its order. Raises `BadInput` with the column."""
     if not text.strip():
         raise BadInput("the list of hosts is empty", hint=_HINT)
     if len(text) > _TEXT_MAX:
@@ -64,7 +64,7 @@ class _Reader:
         self._at = 0
 
     def item(self, most: int) -> list[Sequence[str]]:
-        """The parts of one item, each with all that may stand there; together at most so many names."""
+        """The parts of one item, each with its alternatives; at most so many names in all."""
         self._skip_spaces()
         parts: list[Sequence[str]] = []
         names = 1
@@ -144,12 +144,12 @@ def _shown(character: str) -> str:
 
 
 def fold(names: Iterable[str]) -> str:
-    """A short list that stands for these names: `expand` gives them back, numbers in order."""
+    """A short list of these names: `expand` returns them, numbers in order."""
     return ",".join(_fold(list(dict.fromkeys(names))))
 
 
 def _fold(names: list[str]) -> list[str]:
-    """Fold the last number of each name, then, of what differs only before it, the numbers there."""
+    """Fold the last number of each name; then fold the earlier numbers of names that are otherwise equal."""
     numbers: dict[tuple[str, str], list[str]] = {}
     whole: dict[tuple[str, str], None] = {}  #: (folded end, beginning), in the order of the names
     plain: list[str] = []
@@ -188,5 +188,5 @@ def _ranges(numbers: list[str]) -> str:
 
 
 def natural(name: str) -> tuple[list[str | int], str]:
-    """For sorting names as people do: node2 before node10."""
+    """A sort key for natural order: node2 before node10."""
     return [int(part) if at % 2 else part for at, part in enumerate(_NUMBERS.split(name))], name

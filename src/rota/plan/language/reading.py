@@ -1,7 +1,6 @@
-"""What the readers of requests, expressions and types share: names, quotes, and how to show what is refused.
+"""Shared by the parsers of requests, expressions and types: names, quotes, and texts in error messages.
 
-Columns count characters from 1 in the text the user gave. Everything here takes time proportional to
-its input, whatever the input.
+Columns count characters of the user's text from 1. Everything here takes time linear in its input.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from rota.errors import BadInput
 
 #: The longest text a person may give, in characters.
 LONGEST: Final = 64 * 1024
-#: What is read back was written by ourselves: canonical text is at most twice as long as what was given.
+#: Canonical text, which Rota wrote, is at most twice as long as the user's.
 LONGEST_CANONICAL: Final = 2 * LONGEST
 
 BLANKS: Final = " \t\r\n"
@@ -28,7 +27,7 @@ _MOST_LISTED: Final = 12
 
 
 def require_readable(text: str, *, what: str, longest: int = LONGEST) -> None:
-    """Refuse what is too long to be meant, and what could not be stored. Raises `BadInput`."""
+    """Raise `BadInput` if the text is too long, or not valid Unicode."""
     if len(text) > longest:
         raise BadInput(f"the {what} has {len(text)} characters", hint=f"at most {longest} are allowed")
     try:
@@ -38,13 +37,13 @@ def require_readable(text: str, *, what: str, longest: int = LONGEST) -> None:
 
 
 def shown(text: str) -> str:
-    """The text as a message may contain it: printable, short and in quotes."""
+    """The text for an error message: printable, short and quoted."""
     cut = text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."
     return "'" + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut) + "'"
 
 
 def found(text: str, at: int) -> str:
-    """What stands at this index, for "expected …, found …"."""
+    """The text at this index, for "expected …, found …"."""
     if at >= len(text):
         return "the end"
     match = _STRETCH.match(text, at)
@@ -67,7 +66,7 @@ def not_closed(start: int) -> BadInput:
 
 
 def suggestion(name: str, known: Iterable[str], *, what: str) -> str:
-    """A hint for a name that nobody knows: the one that was likely meant, else all of them if they are few."""
+    """A hint for an unknown name: the closest known one, else all of them if they are few."""
     names = sorted(known)
     for other in names:
         if other.lower() == name.lower():

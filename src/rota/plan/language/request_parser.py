@@ -4,7 +4,7 @@
     group   := ["{" expression "}"] ["/"] level "=" n ("/" level "=" n)*
     n       := integer | ALL | BEST | HALF_BEST
 
-Reading knows syntax only; `check_alternative` knows which levels and properties there are.
+Parsing is syntax only; `check_alternative` looks up levels and properties.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ONE_CORE: Final = (ResourceGroup((Level("core", 1),)),)
 _WORDS: Final = (ALL, BEST, HALF_BEST)
 _NUMBER_END: Final = re.compile(r"[/+,{}= \t\r\n]|$")
 _BRACE_OR_QUOTE: Final = re.compile(r"['\"}]")
-#: As OAR has it: hours, or hours and minutes, or all three; nothing needs two digits.
+#: As in OAR: hours, hours and minutes, or all three; one digit is enough.
 _CLOCK: Final = re.compile(r"([0-9]{1,9})(?::([0-9]{1,9})(?::([0-9]{1,9}))?)?")
 _BARE: Final = re.compile(r"(?i:walltime)\s*=\s*([0-9]{1,9})\s*$")
 _BLANK: Final = frozenset(BLANKS)
@@ -51,18 +51,18 @@ _EXAMPLE: Final = "write it like nodes=2/core=4,walltime=1h"
 
 
 def parse_request(text: str) -> Alternative:
-    """One alternative, of one `-l`. Raises `BadInput` that names the column."""
+    """The alternative of one `-l`. Raises `BadInput`, which names the column."""
     return _read(text, longest=LONGEST).alternative
 
 
 def hours_meant(text: str) -> str:
-    """A remark on a walltime that is a bare number, which is hours and easily taken for something else."""
+    """A warning about a walltime without a unit: it means hours, which is easily missed."""
     match = _BARE.search(text)
     return f"walltime={match[1]} is {int(match[1])} h" if match else ""
 
 
 def request_text(alternative: Alternative) -> str:
-    """The canonical text: equal alternatives have equal texts, and reading it gives the alternative back."""
+    """The canonical text: equal alternatives have equal texts, and parsing it returns the alternative."""
     groups = "+".join(
         (f"{{{group.where}}}" if group.where else "")
         + "".join(f"/{level.name}={level.number}" for level in group.levels)
@@ -76,9 +76,9 @@ def request_text(alternative: Alternative) -> str:
 def check_alternative(
     alternative: Alternative, text: str, *, levels: Collection[str], kinds: Mapping[str, Kind]
 ) -> None:
-    """Refuse levels and properties that do not exist and comparisons of the wrong kind. Raises `BadInput`.
+    """Raise `BadInput` for unknown levels and properties, and for comparisons of the wrong kind.
 
-    Columns are those of `text`, from which the alternative was read; if its groups were changed since,
+    Columns are those of `text`, from which the alternative was parsed; if its groups were changed since then,
     those of its canonical text. A level of a request is a level of the site or any property.
     """
     known = {*levels, *kinds}

@@ -1,4 +1,4 @@
-"""The reasons after which an attempt may be tried again: what `retry_on` of a job names."""
+"""The codes of `retry_on`: reasons after which a job is tried again."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Final
 
 from rota.errors import BadInput
 
-#: How an attempt can end that did not do its work and was not ended by somebody.
+#: Ends of attempts that failed and that no user caused.
 RETRY_CODES: Final = ("exit", "signal", "memory", "time", "walltime", "disk", "lost", "not_found", "output_file")
-#: What takes back a list: everything but the walltime, and what another attempt cannot help.
+#: Resets the list: all codes but the walltime, and none that another attempt cannot change.
 DEFAULT: Final = "default"
 
 
 def retry_codes(words: Sequence[object]) -> tuple[str, ...] | None:
-    """These codes, each once and in one order; None for the word `default`. Raises `BadInput`."""
+    """These codes, each once and in a fixed order; None for the word `default`. Raises `BadInput`."""
     if list(words) == [DEFAULT]:
         return None
     for word in words:

@@ -1,9 +1,9 @@
-"""The types of a job, as `-t` gives them: words such as `besteffort`, `inner=12` or `timesharing=user,*`.
+"""Parses the types of a job from `-t`: words such as `besteffort`, `inner=12` or `timesharing=user,*`.
 
-A site may have types of its own, `type:NAME` or `type:NAME=VALUE`: only its quotas and rules know what they mean.
-The prefix tells them from a word that was mistyped.
+A site may have types of its own, `type:NAME` or `type:NAME=VALUE`, which only its quotas and rules interpret. The
+prefix distinguishes them from a misspelt type.
 
-Kept words (`type_words`) are in one order and spelling, their times in Unix seconds.
+`type_words` writes types in canonical order and spelling, times in Unix seconds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rota.errors import BadInput
 from rota.plan.language.reading import require_readable, shown, suggestion
 from rota.plan.language.types import Types
 
-#: What is written after `=`, by type; empty: nothing.
+#: Type → what is written after `=`; empty: no value.
 TYPES: Final = {
     "besteffort": "",
     "idempotent": "",
@@ -33,7 +33,7 @@ TYPES: Final = {
     "expire": "TIME",
     "no_quotas": "",
 }
-#: What words begin with that only the site knows.
+#: Prefix of a site's own types.
 FREE: Final = "type:"
 
 #: Types whose value is a time.
@@ -53,7 +53,7 @@ def unix_seconds(text: str) -> float:
 
 
 def parse_types(words: Sequence[str], *, moment: Callable[[str], float] = unix_seconds) -> Types:
-    """The terms these words say; `moment` reads a TIME and may raise `BadInput`. Raises `BadInput`."""
+    """The types that these words name; `moment` parses a TIME. Raises `BadInput`."""
     given: dict[str, Any] = {}
     free: dict[str, str] = {}
     for word in words:
@@ -73,7 +73,7 @@ def parse_types(words: Sequence[str], *, moment: Callable[[str], float] = unix_s
 
 
 def type_words(types: Types) -> tuple[str, ...]:
-    """The words that `parse_types` reads as these terms, in one order; times to the microsecond."""
+    """The canonical words of these types, which `parse_types` reads back; times to the microsecond."""
     words: list[str] = []
     for name in TYPES:
         value = getattr(types, name)
@@ -89,12 +89,12 @@ def type_words(types: Types) -> tuple[str, ...]:
 
 
 def is_free(name: str) -> bool:
-    """Can this be the name of a type of a site's own?"""
+    """Is this a valid name of a site's own type?"""
     return name.startswith(FREE) and _FREE_NAME.fullmatch(name, len(FREE)) is not None
 
 
 def check_reservation(types: Types, at: float) -> None:
-    """Refuse terms with which a job cannot be promised to start at a given time. Raises `BadInput`."""
+    """Raise `BadInput` if a job of these types cannot be a reservation for this time."""
     if types.besteffort:
         raise BadInput("a besteffort job cannot be a reservation", hint="leave out one of them")
     if types.inner:

@@ -1,4 +1,4 @@
-"""The types of a job, which change how it is planned and run. `plan.language.type_parser` reads them."""
+"""The types of a job, which change how it is planned and run. `plan.language.type_parser` parses them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ HOLDERS: Final = frozenset(("noop", "cosystem", "deploy", "container"))
 
 
 class Types(Struct, frozen=True, kw_only=True, gc=False):
-    """The terms of a job, as `-t` gives them. Times are those of the planner's clock."""
+    """The types of a job, as given with `-t`. Times are those of the planner's clock."""
 
     besteffort: bool = False
     idempotent: bool = False
     container: bool = False
     inner: str = ""  #: id or name of the container it lies in
     timesharing: tuple[str, str] | None = None  #: ("user" or "*", "name" or "*")
-    placeholder: str = ""  #: blocks its resources for all but …
-    allowed: str = ""  #: … those that are allowed there
+    placeholder: str = ""  #: its resources are closed to all jobs but …
+    allowed: str = ""  #: … the jobs with this `allowed`
     deploy: bool = False
     cosystem: bool = False
     noop: bool = False
@@ -27,7 +27,7 @@ class Types(Struct, frozen=True, kw_only=True, gc=False):
     postpone: float | None = None  #: it may not start before
     expire: float | None = None  #: it gives up if it has not started by then
     no_quotas: bool = False  #: no quota counts it
-    free: tuple[str, ...] = ()  #: types of the site's own, such as "type:yop", in order
+    free: tuple[str, ...] = ()  #: the site's own types, such as "type:yop", sorted
 
     @property
     def done_at_walltime(self) -> bool:

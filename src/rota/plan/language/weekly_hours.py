@@ -1,5 +1,7 @@
-"""Hours that come again, as people write them: `08:00-19:00 mon-fri`, `22:00-06:00 fri`, `sat,sun`, `*`; and as
-OAR writes them, with days of the month and months: `08:00-19:00 mon-fri * *`, `* * 24-31 dec`."""
+"""Weekly hours such as `08:00-19:00 mon-fri`, `22:00-06:00 fri`, `sat,sun` and `*`.
+
+Also in OAR's form, with days of the month and months: `08:00-19:00 mon-fri * *`, `* * 24-31 dec`.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ _ALL_MONTHS: Final = frozenset(range(1, 13))
 
 
 class Weekly(Struct, frozen=True):
-    """Hours that begin on certain days, which all three sets must have. `end` may lie on the next day."""
+    """Hours that begin on the days in all three sets. `end` may lie on the next day."""
 
     days: frozenset[int]  #: of the week; Monday is 0
     start: int = 0  #: minutes after midnight
@@ -72,7 +74,7 @@ def parse_weekly(text: str) -> Weekly:
 
 
 def tidy(text: str) -> str:
-    """A period as records keep it: OAR's four parts as two where those say it all."""
+    """The canonical text of a period: OAR's four parts as two where these are enough."""
     words = _JOINED.sub(r"\1", text.strip().lower()).split()
     if len(words) == _MOST_PARTS:
         return " ".join(words[:2] if words[2:] == ["*", "*"] else words)
@@ -80,7 +82,7 @@ def tidy(text: str) -> str:
 
 
 def parse_date(text: str) -> datetime:
-    """A date, or a date and a time, in the form of ISO 8601; an hour may have one digit, as OAR writes it: `8:30`.
+    """A date, or a date and a time, in ISO 8601; an hour may have one digit, as in OAR: `8:30`.
 
     Raises `ValueError`.
     """
@@ -114,7 +116,7 @@ def _parse_days(word: str, text: str) -> frozenset[int]:
 def _parse_numbers(
     word: str, text: str, known: frozenset[int], what: str, *, names: tuple[str, ...] = ()
 ) -> frozenset[int]:
-    """`*`, or numbers and stretches of them such as `1-7,15`; names stand for the numbers from 1 on."""
+    """`*`, or numbers and ranges such as `1-7,15`; names stand for the numbers from 1 on."""
     if word == "*":
         return known
     found: set[int] = set()

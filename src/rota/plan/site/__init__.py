@@ -1,4 +1,4 @@
-"""What a site has: its records, its resources in their hierarchy, and the hours in which hosts may be used.
+"""What a site has: its records, its resources in their hierarchy, its clock and calendar, and the hours of hosts.
 
-Imports `plan.language` and `plan.size` only. Nothing here knows about jobs that wait.
+Imports `plan.language` and `plan.size` only. Jobs do not belong here.
 """

@@ -1,7 +1,7 @@
-"""Hours in which a host may be used, and what they mean for a plan: spans in which nothing may be placed there.
+"""The hours in which a host may be used, and the closures of a plan that follow from them.
 
-Hours are weekly periods (`plan.language.weekly_hours`), several of them joined by commas; a comma begins another
-period where hours follow it, and goes on naming days otherwise: `20:00-07:00 mon-fri, * sat,sun`.
+Hours are weekly periods (`plan.language.weekly_hours`) joined by commas: `20:00-07:00 mon-fri, * sat,sun`. A comma
+begins another period if hours follow it; otherwise it separates days.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from rota.plan.site.clock import SECOND, Clock, moment
 if TYPE_CHECKING:
     from rota.plan.site.resources import Site
 
-#: So far ahead hours are worked out; what lies beyond is planned as time goes on.
+#: Closures are computed this far ahead; later ones are added as time passes.
 HORIZON_S: Final = 28 * 86400.0
-#: So often the plan learns what has come within that.
+#: A plan renews its closures this often.
 RENEW_S: Final = 86400.0
-#: Hours that leave nothing out.
+#: Always open.
 ALWAYS: Final = "*"
 _MOST: Final = 50
 _LONGEST: Final = 1000
@@ -31,7 +31,7 @@ _HINT: Final = "write it like '20:00-07:00 mon-fri', '08:00-18:00, * sat,sun' or
 
 
 class Closure(NamedTuple):
-    """From when until when (not any more) which resources may not be used."""
+    """A span of time, `end` excluded, in which these resources may not be used."""
 
     start: float
     end: float
@@ -39,7 +39,7 @@ class Closure(NamedTuple):
 
 
 def parse_hours(text: str) -> tuple[Weekly, ...]:
-    """`[HH:MM-HH:MM] [DAYS]`, several joined by commas. Raises `BadInput` that says how to write it."""
+    """`[HH:MM-HH:MM] [DAYS]`, several joined by commas. Raises `BadInput`, which shows the format."""
     if len(text) > _LONGEST or not text.isprintable():
         raise BadInput("the hours are not a short line of text", hint=_HINT)
     parts = [part.strip() for part in _NEXT.split(text)]
@@ -56,7 +56,7 @@ def parse_hours(text: str) -> tuple[Weekly, ...]:
 
 
 def closed_spans(hours: str, clock: Clock, start: float, end: float) -> list[tuple[float, float]]:
-    """Between start and end, what lies outside these hours, in order."""
+    """The spans between start and end that lie outside these hours, in order."""
     return _closed(_calendar(hours, clock), start, end)
 
 
@@ -78,7 +78,7 @@ def _closed(calendar: Calendar, start: float, end: float) -> list[tuple[float, f
 
 
 def closures(site: Site, now: float) -> list[Closure]:
-    """When what may not be used, from now on. What has hours may not be used beyond the horizon either."""
+    """All closures from now on. Hosts with hours are closed beyond the horizon as well."""
     found = [Closure(moment, inf, mask) for moment, mask in site.until.items()]
     for hours, mask in site.hours.items():
         assert site.clock is not None
@@ -93,7 +93,7 @@ def closures(site: Site, now: float) -> list[Closure]:
 
 
 def closing(found: list[Closure], now: float) -> list[tuple[float, int]]:
-    """Before what only a job with a walltime may be placed: (until when, resources)."""
+    """When the last closure of resources ends, and these resources: before it, jobs need a walltime."""
     latest: dict[int, float] = {}
     for start, end, mask in found:
         if start > now:

@@ -8,10 +8,10 @@ from rota.errors import BadInput
 
 
 def lowest(mask: int, number: int) -> int:
-    """The lowest `number` of the bits that are set; there must be so many."""
+    """The lowest `number` set bits. At least so many must be set."""
     if number <= 0:
         return 0
-    # Halve until the last bit to take is alone; each half is as short as it can be.
+    # Binary search for the last bit to take.
     width = mask.bit_length()
     rest, below = mask, 0
     while width > 1:
@@ -29,7 +29,7 @@ def lowest(mask: int, number: int) -> int:
 
 
 def positions(mask: int) -> Iterator[int]:
-    """The numbers of the bits that are set, ascending."""
+    """The positions of the set bits, ascending."""
     offset = 0
     while mask:
         low = mask & ((1 << 64) - 1)
@@ -42,7 +42,7 @@ def positions(mask: int) -> Iterator[int]:
 
 
 def runs(mask: int) -> Iterator[tuple[int, int]]:
-    """Runs of bits that are set, first and last, ascending."""
+    """Runs of set bits as (first, last), ascending."""
     offset = 0
     while mask:
         skipped = (mask & -mask).bit_length() - 1
@@ -66,7 +66,7 @@ def spans_of(ids: Iterable[int]) -> str:
 
 
 def parse_spans(text: str, *, most: int = 1_000_000) -> list[int]:
-    """The numbers that a text like ``1-8,17`` names, in its order."""
+    """The numbers in a text like ``1-8,17``, in its order. Raises `BadInput`."""
     found: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")

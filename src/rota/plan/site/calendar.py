@@ -1,7 +1,7 @@
-"""Which rule sets apply when: weekly hours in a time zone, and one-off periods that win over them.
+"""Calendars: which rule sets apply when. Weekly hours in a time zone, and one-off periods that override them.
 
-Every day on which weekly hours begin is a period of its own, also where the hours are left out. Several weekly
-periods at once all apply, as do several one-off ones; while a one-off period lasts no weekly one does.
+Weekly hours make one period for each day on which they begin. Overlapping weekly periods all apply, and so do
+overlapping one-off periods; during a one-off period no weekly one applies.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from rota.plan.language.weekly_hours import Weekly
 from rota.plan.site.clock import SECOND, Clock, moment
 
 _DAY: Final = timedelta(days=1)
-#: So far ahead of what was asked for the periods are worked out at once.
+#: Periods are computed this far beyond what was asked for.
 _AHEAD: Final = 60 * 86400 * SECOND
-#: Two questions further apart than this do not share one stretch of worked out periods.
+#: A question further away than this drops the periods computed before.
 _APART: Final = 3 * 365 * 86400 * SECOND
 
 Rules = Mapping[str, Sequence[float | str]]
 
 
 class Occurrence:
-    """One period of a rule set: this Monday's hours, say. Moments are those of `rota.plan.site.clock`."""
+    """One period of a rule set, such as the hours of one Monday. Times are moments of `rota.plan.site.clock`."""
 
     __slots__ = ("parts", "set")
 
     def __init__(self, name: str, parts: tuple[tuple[int, int], ...]) -> None:
         self.set = name
-        self.parts = parts  #: more than one where a one-off period takes its middle
+        self.parts = parts  #: more than one if a one-off period cuts it
 
     def overlap(self, start: int, end: int) -> int:
         """How much of [start, end) lies within it."""
@@ -43,7 +43,7 @@ class Occurrence:
 
 
 class CalendarPiece(NamedTuple):
-    """A stretch in which the same occurrences apply."""
+    """A span in which the same occurrences apply."""
 
     start: int
     end: int
@@ -51,7 +51,7 @@ class CalendarPiece(NamedTuple):
 
 
 class Period(NamedTuple):
-    """A stretch, in seconds of the planner, and the rule sets that apply in all of it."""
+    """A span in seconds of the planner, and the rule sets that apply in all of it."""
 
     start: float
     end: float
@@ -59,7 +59,7 @@ class Period(NamedTuple):
 
 
 class Calendar:
-    """Periods and the rule sets that they name. What was worked out once is kept."""
+    """Periods and the rule sets that they name. Computed periods are cached."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Calendar:
         if self._pieces:
             known_from, known_to = self._pieces[0].start, self._pieces[-1].end
             if start < known_to + _APART and end > known_from - _APART:
-                # Twice as much each time: whoever asks on and on does not pay for all of it on and on.
+                # Double the span each time, so that steady advance costs linear time in total.
                 early = min(early, known_from) if start < known_from else known_from
                 late = max(late, known_to + (known_to - known_from)) if end > known_to else known_to
         self._pieces = _cut(self._between(early, late), early, late)

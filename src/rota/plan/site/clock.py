@@ -1,7 +1,7 @@
-"""The planner's seconds and the clock on the wall: one zone, daylight saving included.
+"""Conversion between the planner's seconds and local time in one zone, daylight saving included.
 
-The planner counts seconds from an epoch: Unix time in production, any local moment in a trace. Inside, moments
-are whole microseconds, so that sums and differences of them are exact. Nothing here asks what time it is.
+The planner counts seconds from an epoch: Unix time in production, any local time in a trace. Moments are whole
+microseconds, so that their sums and differences are exact. Nothing here reads the system clock.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def moment(seconds: float) -> int:
-    """Seconds as whole microseconds. What follows or equals stays so."""
+    """Seconds as whole microseconds. Order and equality are kept."""
     return round(seconds * SECOND)
 
 
@@ -34,7 +34,7 @@ def find_zone(name: str) -> ZoneInfo:
 
 
 class Clock:
-    """Which local time it is at a moment of the planner, and the other way round."""
+    """Converts moments of the planner to local time and back."""
 
     def __init__(self, zone: tzinfo, epoch: datetime | None = None) -> None:
         """`epoch` is the moment 0; without an offset it is a local time of the zone. None: Unix time."""
@@ -54,10 +54,10 @@ class Clock:
             ) from error
 
     def moment(self, wall: datetime) -> int:
-        """When it is this time on the wall.
+        """The moment of a local time.
 
-        A time that comes twice, in autumn, means the first; one that is skipped, in spring, the change itself:
-        so hours that follow each other on the wall follow each other always.
+        A time that occurs twice, in autumn, means the first; a time that is skipped, in spring, means the change.
+        So consecutive local hours are always consecutive moments.
         """
         if wall.tzinfo is None:
             wall = self._absolute(wall)

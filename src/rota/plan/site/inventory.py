@@ -1,6 +1,6 @@
-"""Adds, changes and removes resources in the records of a site: from what is asked to the records that change.
+"""Adding, changing and removing resources: turns a request into changes of the site's records.
 
-Nothing is changed here: whoever asks gets the changes, all of which are made or none.
+Nothing is written here. The caller applies the changes in one transaction.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _INTEGER: Final = re.compile(r"[-+]?\d{1,15}", re.ASCII)
 
 
 def guess_kind(text: str) -> Kind:
-    """The type of a property that nobody has declared, from one of its values."""
+    """The type of an undeclared property, guessed from one of its values."""
     return "yesno" if text.lower() in ("yes", "no") else "integer" if _INTEGER.fullmatch(text) else "text"
 
 
 class HostChange(Struct, frozen=True, kw_only=True):
-    """What is to be different about whole hosts; what is not set stays."""
+    """A change of whole hosts; fields that are not set stay as they are."""
 
     mem: int | UnsetType | None = UNSET
     disk: int | UnsetType | None = UNSET
@@ -52,7 +52,7 @@ class HostChange(Struct, frozen=True, kw_only=True):
         given = {name: value for name in _HOST_FIELDS if (value := getattr(self, name)) is not UNSET}
         limits = {**record.limits, **self.limits}
         given["limits"] = {name: units for name, units in limits.items() if units is not None}
-        if "state" in given:  # whoever decided before does so no more
+        if "state" in given:  # overrides an earlier decision of a hook
             given |= {"by": "", "why": ""}
         if "state" in given or "drain" in given:
             given.setdefault("reason", "")
@@ -63,7 +63,7 @@ _HOST_FIELDS: Final = ("mem", "disk", "gpus", "state", "drain", "reason", "avail
 
 
 class Inventory:
-    """The resources there are: the recorded ones, and those that hosts bring themselves."""
+    """All resources: the recorded ones, and the cores of hosts without records."""
 
     def __init__(self, records: Records, own: Mapping[str, list[int]]) -> None:
         self.records = records
@@ -87,7 +87,7 @@ class Inventory:
     def select(
         self, *, hosts: Collection[str] | None = None, ids: Iterable[int] | None = None, where: str | None = None
     ) -> list[int]:
-        """The ids for which all of this holds, ascending. Raises `NotFound` for a host or id there is not."""
+        """The ids that meet all conditions, ascending. Raises `NotFound` for an unknown host or id."""
         chosen = set(self.rows)
         if hosts is not None:
             known = self.by_host(self.rows)
@@ -108,7 +108,7 @@ class Inventory:
     # -- values
 
     def read_values(self, words: Iterable[str], *, create: bool = False) -> tuple[dict[str, Value], list[Change]]:
-        """`name=value` words as values; with `create`, also the properties that are added for them."""
+        """The values of `name=value` words; with `create`, also the properties to add for them."""
         values: dict[str, Value] = {}
         added: list[Change] = []
         for word in words:
@@ -136,7 +136,7 @@ class Inventory:
         raise self._unknown(name)
 
     def require(self, name: str) -> None:
-        """Raise `BadInput` unless there is such a property and it can be set."""
+        """Raise `BadInput` unless the property exists and can be set."""
         if name not in self.kinds:
             raise self._unknown(name)
         self._kind(name, "", create=False)
@@ -153,7 +153,7 @@ class Inventory:
     def add(
         self, hosts: list[str], *, cpus: int, cores: int, values: Mapping[str, Value], host: HostChange
     ) -> list[Change]:
-        """New hosts, each with so many processors of so many cores. Raises `BadInput` if there is one already."""
+        """New hosts, each with so many processors of so many cores. Raises `BadInput` if one exists already."""
         for what, number in (("--cpus", cpus), ("--cores", cores)):
             if not 0 < number <= MOST_PER_HOST:
                 raise BadInput(f"{what} {number} is out of range", hint=f"give 1 to {MOST_PER_HOST:,}")
@@ -168,7 +168,7 @@ class Inventory:
             raise BadInput(f"there would be more than {MOST_RESOURCES:,} resources", hint="add fewer")
         changes: list[Change] = []
         for name in hosts:
-            ids = self.own.get(name, [])  # what runs there goes on under the same ids
+            ids = self.own.get(name, [])  # running jobs keep their ids
             if len(ids) != size:
                 ids = list(range(next_id, next_id + size))
                 next_id += size
@@ -184,13 +184,13 @@ class Inventory:
     def set(
         self, ids: list[int], *, values: Mapping[str, Value], without: Collection[str], host: HostChange
     ) -> list[Change]:
-        """Other values for these resources, and something else about their hosts."""
+        """Set values of these resources, and change their hosts."""
         changes: list[Change] = []
         chosen = self.by_host(ids)
         if values or without:
             for name, some in chosen.items():
                 meant = set(some)
-                # A host that brings its own resources is written down whole once one of them has a value.
+                # Once a core of a host without records gets a value, all of the host's cores are recorded.
                 for id in self.own.get(name, some):
                     row = {key: value for key, value in self.rows[id].items() if key != "core"}
                     if id in meant:
@@ -203,7 +203,7 @@ class Inventory:
         return changes
 
     def _refuse_parts(self, chosen: Mapping[str, list[int]]) -> None:
-        """What concerns a whole host is not asked for a part of it."""
+        """Refuse a change of whole hosts if only some of their resources were selected."""
         whole = self.by_host(self.rows)
         for name, some in chosen.items():
             if len(some) < len(whole[name]):
@@ -214,7 +214,7 @@ class Inventory:
                 )
 
     def remove(self, ids: list[int]) -> list[Change]:
-        """Without these resources, and without what is known about hosts that then have none."""
+        """Remove these resources, and the records of hosts that then have none."""
         chosen = self.by_host(ids)
         if own := [name for name in chosen if name in self.own]:
             raise BadInput(

@@ -1,7 +1,7 @@
-"""What an administrator writes down about a site, kind by kind, and what such a record may say.
+"""The records of a site, kind by kind, and the checks of their values.
 
-A record is (kind, name, value), the value plain JSON. Resources have numbers for names and their values of
-properties as value; everything about a whole host is in its own record.
+A record is (kind, name, value); the value is plain JSON. The name of a resource is its number, its value holds its
+properties. What concerns a whole host is in the record of the host.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KINDS: Final = (
 Records = Mapping[str, Mapping[str, Any]]
 
 State = Literal["alive", "absent", "suspected", "dead"]
-#: `failed`: it was to be woken, and did not come.
+#: `failed`: it did not wake up.
 EnergyState = Literal["falling", "asleep", "waking", "failed"]
 
 #: The setting that names the levels of the hierarchy, the widest first.
@@ -38,10 +38,10 @@ PREFER_SETTING: Final = "prefer"
 BUILT_IN: Final[dict[str, Kind]] = {
     "cluster": "text", "switch": "text", "host": "text", "cpu": "integer", "core": "integer",
 }  # fmt: skip
-#: Of these, what says where a resource is; nobody sets it.
+#: Built-in properties that cannot be set.
 PLACE: Final = ("host", "cpu", "core")
 
-#: All of them travel in one message.
+#: Bounded, because all resources travel in one message.
 MOST_RESOURCES: Final = 100_000
 MOST_ID: Final = 1_000_000
 _TEXT_MAX: Final = 200
@@ -57,23 +57,23 @@ class PropertyRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class HostRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a host has beside its cores, and whether jobs may run there."""
+    """What a host has besides its cores, and whether jobs may run there."""
 
     mem: Figure | None = None  #: bytes; None: any amount
     disk: Figure | None = None
     gpus: Annotated[int, Meta(ge=0, le=100_000)] = 0
     limits: dict[str, Figure] = {}
     state: State = "alive"
-    by: str = ""  #: who says so, where it was no administrator: a hook of the site
-    why: str = ""  #: and why
+    by: str = ""  #: the hook that set the state; empty: an administrator
+    why: str = ""  #: the hook's reason
     drain: bool = False  #: no new jobs
-    reason: Annotated[str, Meta(max_length=200)] = ""  #: of an administrator, for its state or its drain
-    available_until: float | None = None  #: wall time at which it may not be used any more
+    reason: Annotated[str, Meta(max_length=200)] = ""  #: the administrator's reason for the state or the drain
+    available_until: float | None = None  #: wall time from which it may not be used any more
     hours: str = ""  #: when it may be used (`plan.site.availability`); empty: what its agent says, else always
 
 
 class EnergyRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """That a node is not awake, by our doing. Of one that is awake there is none."""
+    """A node that Rota has put to sleep. A node that is awake has no such record."""
 
     state: EnergyState
     since: float  #: wall time
@@ -81,8 +81,8 @@ class EnergyRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class NodeRecord(NodeFacts, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The same as it was said last: a node that is away is known, and its ids stay. What an administrator says in
-    the host's own record goes before it."""
+    """The last report of a node's agent, so that an absent node is known and keeps its ids. The host's own record
+    overrides it."""
 
     ids: list[int] = msgspec.field(default_factory=list)  #: of its cores
 
@@ -91,7 +91,7 @@ Check = Callable[[str, Any], None]
 
 
 def as_struct(what: str, value: Any, kind: Any) -> Any:
-    """A value as the struct that its kind has. Raises `BadInput` that names the field."""
+    """A value converted to the struct of its kind. Raises `BadInput`, which names the field."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -158,7 +158,7 @@ SITE_CHECKS: Final[dict[str, Check]] = {
 
 
 def kinds_of(records: Records) -> dict[str, Kind]:
-    """Every property there is, and its type."""
+    """All properties and their types."""
     added = {name: value.get("type", "text") for name, value in records.get("property", {}).items()}
     return {**BUILT_IN, **added}
 
@@ -169,7 +169,7 @@ def levels_of(records: Records) -> tuple[str, ...]:
 
 
 def check_value(name: str, value: Any, kind: Kind) -> None:
-    """Raise `BadInput` unless this may be a resource's value of a property of this type."""
+    """Raise `BadInput` unless the value fits a property of this type."""
     if kind == "text":
         fits = isinstance(value, str) and 0 < len(value) <= _TEXT_MAX and value.isprintable()
     elif kind == "integer":
@@ -182,7 +182,7 @@ def check_value(name: str, value: Any, kind: Kind) -> None:
 
 
 def read_value(name: str, text: str, kind: Kind) -> str | int | bool:
-    """A value as a person writes it. Raises `BadInput`."""
+    """Parse a value of a property of this type. Raises `BadInput`."""
     value: str | int | bool = text
     if kind == "integer" and re.fullmatch(r"[-+]?\d{1,16}", text, re.ASCII):
         value = int(text)
@@ -196,7 +196,7 @@ _YES_NO: Final = {"yes": True, "true": True, "no": False, "false": False}
 
 
 def show_value(value: Any) -> str:
-    """As `read_value` reads it."""
+    """The text that `read_value` reads back."""
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 

@@ -1,8 +1,7 @@
-"""The resources of a site: what there is, in which hierarchy, and which of it may be used.
+"""The resources of a site, their hierarchy, and which of them may be used.
 
-A `Site` gives each resource one bit, in the order in which resources are preferred, so that a set of
-resources is an integer and the lowest bits are always the ones to take. It never changes: when
-resources do, a new site is made.
+A `Site` gives each resource one bit, in order of preference: a set of resources is an integer, and its lowest bits
+are taken first. A `Site` is immutable: when resources change, a new one is made.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from rota.plan.site.clock import Clock
 ALIASES: Final = {"nodes": "host", "node": "host"}
 
 
-#: Why a host may not be used, in a word: what is recorded about it, or how its agent is.
+#: Why a host may not be used, in a word: from its record, or from the state of its agent.
 DRAINED: Final = "drained"
 ABSENT: Final = "absent"
 SUSPECTED: Final = "suspected"
@@ -69,14 +68,14 @@ class Site:
         asleep: Mapping[str, float | None] | None = None,
         wake_s: float = 0.0,
     ) -> None:
-        """`hours`: of hosts that may not always be used, when they may, by this clock. `asleep`: hosts that sleep,
-        and since when each is being woken, if it is; that takes `wake_s`."""
+        """`hours`: host → the hours in which it may be used, by `clock`. `asleep`: sleeping host → since when it
+        is being woken, or None; waking takes `wake_s`."""
         self.levels = levels
         self.unit = levels[-1] if levels else "core"
         sleeping = asleep or {}
         self.resources = sorted(
             resources,
-            # What is awake is taken first.
+            # Hosts that are awake go first.
             key=lambda resource: (resource.values.get("host") in sleeping, *_preference(resource, prefer)),
         )
         self.figures = dict(hosts or {})
@@ -87,13 +86,13 @@ class Site:
         if len(self._bit) != self.count:
             twice = next(r.id for bit, r in enumerate(self.resources) if self._bit[r.id] != bit)
             raise BadInput(f"resource {twice} is there twice", hint="give each resource an id of its own")
-        #: those on which something may be placed
+        #: resources on which jobs may be placed
         self.usable = self.everything if usable is None else self.mask(usable)
-        self.away = dict(away or {})  #: host of which nothing may be used → why, in a word
-        self.reasons = dict(reasons or {})  #: host → what an administrator or a hook said about that
-        #: those of `away` that are it only because of their agent → is it one that `rota node add` starts?
+        self.away = dict(away or {})  #: host that may not be used → why, in a word
+        self.reasons = dict(reasons or {})  #: host → the reason that an administrator or a hook gave
+        #: host that is `away` only because of its agent → does `rota node add` start that agent?
         self.silent = dict(silent or {})
-        self.until: dict[float, int] = {}  #: moment → what may not be used from then on
+        self.until: dict[float, int] = {}  #: moment → resources that may not be used from then on
         for id, moment in (until or {}).items():
             self.until[moment] = self.until.get(moment, 0) | 1 << self._bit[id]
         self.hosts: dict[str, int] = {}  #: host → its resources
@@ -102,26 +101,26 @@ class Site:
             if host is not None:
                 self.hosts[str(host)] = self.hosts.get(str(host), 0) | 1 << bit
         self.clock = clock
-        self.hours: dict[str, int] = {}  #: hours → what may be used only then (`plan.site.availability`)
+        self.hours: dict[str, int] = {}  #: hours → resources that may be used only then (`plan.site.availability`)
         for name, text in (hours or {}).items():
             self.hours[text] = self.hours.get(text, 0) | self.hosts.get(name, 0)
         self.wake_s = wake_s
         self.sleeping: dict[
             float | None, int
-        ] = {}  #: since when it is being woken → what sleeps (`plan.planner.waking`)
+        ] = {}  #: since when they are being woken → sleeping resources (`plan.planner.waking`)
         for name, since in sleeping.items():
             self.sleeping[since] = self.sleeping.get(since, 0) | self.hosts.get(name, 0)
-        self.asleep = 0  #: all that sleeps
+        self.asleep = 0  #: all sleeping resources
         for mask in self.sleeping.values():
             self.asleep |= mask
         self._in_order: bool | None = None  #: do ids ascend as bits do?
         self._matching: dict[str, int] = {"": self.everything}
         self._columns: dict[str, list[Value | None]] = {}
-        #: what others made of this site, to be made once
+        #: cache of values derived from this site by other modules
         self.made: dict[object, object] = {}
 
     def using(self, usable: int) -> Site:
-        """The same resources, of which only these may be used."""
+        """A copy of the site in which only these resources may be used."""
         site = copy(self)
         site.usable = usable
         return site
@@ -129,7 +128,7 @@ class Site:
     # -- ids and bits
 
     def mask(self, ids: Iterable[int]) -> int:
-        """These resources as a set. Unknown ones are an error."""
+        """The set of these resources. Raises `BadInput` if one is unknown."""
         found = 0
         for id in ids:
             bit = self._bit.get(id)
@@ -197,7 +196,7 @@ class Site:
         return found
 
     def column(self, level: str) -> list[Value | None]:
-        """The value of a level or property of each resource; resources that have none are in no block of it."""
+        """The value of a level or property for each resource; None: the resource has none."""
         name = self.level(level)
         found = self._columns.get(name)
         if found is None:
@@ -221,7 +220,7 @@ def _preference(resource: Resource, prefer: Sequence[str]) -> tuple[object, ...]
 
 
 def kinds_of(resources: Iterable[Resource]) -> dict[str, Kind]:
-    """The kind of each property, as its values show it."""
+    """The kind of each property, derived from its values."""
     seen: dict[str, set[type]] = {}
     for resource in resources:
         for name, value in resource.values.items():

@@ -1,6 +1,6 @@
-"""The resources of a site, from its records and from the hosts that have a runner.
+"""Builds a `Site` from records and from the hosts that have a runner.
 
-A host of which no resource is recorded, such as the machine that a deployment runs on, brings its own.
+A host without recorded resources, such as the machine that a deployment runs on, contributes its own cores.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def site_of(
     clock: Clock | None = None,
     wake_s: float | None = None,
 ) -> Site:
-    """The site that records and known hosts make.
+    """The site made of records and known hosts.
 
-    `connected`: hosts whose runner answers (default: all that are known). Only what is on such a host, alive
-    and not draining, may be used. `words`: how the agents of others are (default: absent). `own`: ids that hosts
-    without records have had before (`own_ids`).
-    `clock`: by which hours of hosts are meant. `wake_s`: how long it takes to wake a host; None: nobody can.
+    `connected`: hosts whose runner answers (default: all known hosts); only these may be used, if they are alive
+    and not draining. `words`: the state of other agents (default: absent). `own`: earlier ids of hosts without
+    records (`own_ids`). `clock`: the clock of the hosts' hours. `wake_s`: how long it takes to wake a host; None:
+    hosts cannot be woken.
     """
     answering = capacity.keys() if connected is None else set(connected)
     rows = values_by_id(records, own_ids(records, capacity, own or {}))
@@ -69,24 +69,24 @@ def site_of(
 
 
 def _away(record: HostRecord) -> str:
-    """Why nothing may be placed on a host, though its agent may be there; empty if it may."""
+    """Why the record of a host forbids jobs there; empty if it does not."""
     if record.state != "alive":
         return record.state
     return DRAINED if record.drain else ""
 
 
 def _reason(records: Records, host: str, record: HostRecord) -> str:
-    """What an administrator or a hook said about a host that may not be used."""
+    """The reason that an administrator or a hook gave for a host's state."""
     return "; ".join(filter(None, (record.reason, record.why, energy_of(records).get(host, {}).get("why"))))
 
 
 def energy_of(records: Records) -> Mapping[str, Any]:
-    """Nodes that are not awake, by our doing."""
+    """The records of nodes that Rota has put to sleep."""
     return records.get("energy", {})
 
 
 def sleepers(records: Records) -> dict[str, float | None]:
-    """Nodes that sleep and can be woken; since when each is being woken, if it is."""
+    """Sleeping nodes that can be woken → since when each is being woken, or None."""
     return {
         host: its["since"] if its["state"] == "waking" else None
         for host, its in energy_of(records).items()
@@ -95,23 +95,23 @@ def sleepers(records: Records) -> dict[str, float | None]:
 
 
 def hours_of(records: Records, host: str, record: HostRecord) -> str:
-    """When a host may be used; empty: always. An administrator's word goes before its agent's."""
+    """When a host may be used; empty: always. The host's record overrides its agent."""
     return record.hours or str(records.get("node", {}).get(host, {}).get("hours", ""))
 
 
 def host_record(records: Records, host: str) -> HostRecord:
-    """What is written down about a host; nothing: the defaults."""
+    """The record of a host; defaults if it has none."""
     return msgspec.convert(records.get("host", {}).get(host, {}), HostRecord)
 
 
 def node_record(records: Records, host: str) -> NodeRecord | None:
-    """What the agent of a host registered, if it ever did."""
+    """What the agent of a host registered; None if it never did."""
     found = records.get("node", {}).get(host)
     return None if found is None else msgspec.convert(found, NodeRecord)
 
 
 def _figures(record: HostRecord, found: Capacity | None) -> HostFigures:
-    """An administrator's word goes before what a runner found."""
+    """The host's record overrides what its runner found."""
     return HostFigures(
         mem=record.mem if record.mem is not None or found is None else found.mem,
         disk=record.disk if record.disk is not None or found is None else found.disk,
@@ -121,7 +121,7 @@ def _figures(record: HostRecord, found: Capacity | None) -> HostFigures:
 
 
 def values_by_id(records: Records, own: Mapping[str, list[int]]) -> dict[int, dict[str, Value]]:
-    """Every resource, by id: its values, `core` among them, which is the id itself."""
+    """Resource id → its values; `core` is the id itself."""
     found: dict[int, dict[str, Value]] = {
         int(name): {**values, "core": int(name)} for name, values in records.get("resource", {}).items()
     }
@@ -140,9 +140,9 @@ def recorded_hosts(records: Records) -> set[str]:
 def own_ids(
     records: Records, capacity: Mapping[str, Capacity], known: Mapping[str, list[int]]
 ) -> dict[str, list[int]]:
-    """Ids of the cores of hosts without recorded resources: those they have already, else the lowest free ones.
+    """Ids of the cores of hosts without recorded resources: their earlier ids, else the lowest free ones.
 
-    Those of nodes are in their records; with one other host they are the same after every restart.
+    Ids of nodes are in their records. With a single other host, its ids are the same after every restart.
     """
     recorded = recorded_hosts(records)
     taken = taken_ids(records)
@@ -161,7 +161,7 @@ def own_ids(
 
 
 def taken_ids(records: Records) -> set[int]:
-    """Ids in use. A processor is named by the id of its first core, also when that core is gone."""
+    """Ids in use. A processor keeps the id of its first core even if that core was removed."""
     resources = records.get("resource", {})
     return {int(name) for name in resources} | {value["cpu"] for value in resources.values() if "cpu" in value}
 
