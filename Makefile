@@ -33,11 +33,12 @@ test: lint $(WEB)  ## Lint, then the whole test suite
 	$(NPM) --silent test
 	$(BIN)/python -m pytest -m "not slow" $(PARALLEL) $(ARGS)
 
-lint: $(DEV)  ## ruff, mypy and the import rules
+lint: $(DEV)  ## ruff, mypy, the import rules, and no import cycles
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_cycles.py
 
 format: $(DEV)  ## Format the code
 	$(BIN)/ruff check --fix .
