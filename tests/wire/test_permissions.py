@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import inspect
 import typing
+from textwrap import dedent
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.manager.loop.control import control
+from rota.manager.requests.control import ManagerControl
 from rota.wire import messages as m
 from rota.wire import tokens
 from tests.dose import dose
@@ -107,7 +108,11 @@ def test_the_gateway_changes_nothing_in_its_own_name(message: m.Message) -> None
 
 
 def test_every_verb_that_the_manager_knows_is_in_this_matrix() -> None:
-    (match,) = (node for node in ast.walk(ast.parse(inspect.getsource(control))) if isinstance(node, ast.Match))
+    (match,) = (
+        node
+        for node in ast.walk(ast.parse(dedent(inspect.getsource(ManagerControl.control))))
+        if isinstance(node, ast.Match)
+    )
     known = {
         node.value for case in match.cases for node in ast.walk(case.pattern) if isinstance(node, ast.Constant)
     }
