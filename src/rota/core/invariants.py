@@ -99,7 +99,7 @@ def _parts_as_leased(world: World) -> list[str]:
         parts = lease.parts if lease is not None else None
         for host, part in (parts or {}).items():
             if (host, job.id) not in there:
-                wrong.append(f"I3: job {job.id} has a part on {host} that nobody knows of")
+                wrong.append(f"I3: job {job.id} has a part on {host} that no index knows of")
             there.discard((host, job.id))
             if part.runner and part.runner not in world.runners:
                 wrong.append(f"I3: a part of job {job.id} is at runner {part.runner}, which is forgotten")

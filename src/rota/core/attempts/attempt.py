@@ -123,7 +123,7 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
     outcome = timed(lease, outcome, turn.wall)
     host = _leave_runner(world, job)
     if outcome.by_wall_clock:
-        turn.note(job.id, job.attempt, "clock", "its end is by the wall clock: nobody saw it end")
+        turn.note(job.id, job.attempt, "clock", "its end was not observed; its time is by the wall clock")
     if lease.broken and outcome.reason == "kill_requested":
         outcome = msgspec.structs.replace(outcome, reason="lost", message=lease.broken)
     reason = _reason(outcome)

@@ -146,4 +146,4 @@ def void_unheld(world: World, turn: Turn) -> None:
             # or will be, after its prologue
             asked = parts_by_host(job)[host].runner or id in world.server_hooks.running
             if lease_of(job).withheld is not None and not asked:
-                void_attempt(world, turn, job, f"nobody answers on {host}")
+                void_attempt(world, turn, job, f"no runner answers on {host}")

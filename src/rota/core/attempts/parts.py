@@ -225,7 +225,7 @@ def await_parts(world: World, turn: Turn, job: Job) -> None:
         move(world, job, state)
     code = "kill_requested" if job.kill else "lost" if silent else "closing"
     if silent:
-        why = f"it has ended, but perhaps not on {_named(silent)}, of which nothing is heard"
+        why = f"it has ended, but perhaps not on {_named(silent)}, from which nothing is heard"
     else:
         why = f"it has ended; {_named(parts)} is being cleaned"
     job.reason = Reason(code, why)

@@ -28,7 +28,7 @@ def on_walltime_asked(world: World, turn: Turn, event: WalltimeAsked) -> None:
     job = world.jobs.get(event.job)
     if job is None:
         raise NotFound(
-            f"job {event.job} has ended, or never was", hint="list those that run: rota jobs state=running"
+            f"job {event.job} has ended or does not exist", hint="list running jobs: rota jobs state=running"
         )
     lease = job.lease
     if job.state is not State.RUNNING or lease is None or lease.started_at is None:

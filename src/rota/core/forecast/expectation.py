@@ -42,19 +42,19 @@ class Pacing(Protocol):
 
 
 NO_ESTIMATE: Final = Unknown(
-    "no_estimate", "nobody said how long it takes (--time, --walltime), and too few jobs like it have ended"
+    "no_estimate", "no --time or --walltime was given, and too few similar jobs have ended"
 )
 OVERDUE: Final = Unknown("overdue", "it has run for longer than such jobs do, and it has no walltime")
-AHEAD: Final = Unknown("no_estimate", "nobody knows when those before it will end")
+AHEAD: Final = Unknown("no_estimate", "the ends of the jobs before it are not known")
 NO_ROOM: Final = Unknown("no_resources", "no host that is there now could run it")
 FAR: Final = Unknown("far", "not within ten years")
-NEW: Final = Unknown("new", "it has only just come")
+NEW: Final = Unknown("new", "it was added a moment ago")
 MANY: Final = Unknown("many", "too many jobs wait for others to say when each of them begins")
 EMPTY: Final = Unknown("empty_group", "nothing has joined it yet")
 RESTING: Final = {
-    State.HELD: Unknown("held", "it is held, until somebody releases it"),
+    State.HELD: Unknown("held", "it is held until it is released"),
     State.BLOCKED: Unknown("blocked", "what it waits for failed"),
-    State.SUSPENDED: Unknown("suspended", "it is suspended, until somebody resumes it"),
+    State.SUSPENDED: Unknown("suspended", "it is suspended until it is resumed"),
     State.LOST: Unknown("lost", "its runner is silent"),
 }
 

@@ -68,7 +68,7 @@ def _kill_on_lost_hosts(world: World, turn: Turn, changes: Iterable[Change], by:
     """Kill what executes on hosts declared absent or dead."""
     for kind, name, value in changes:
         if kind == "host" and value is not None and value.get("state") in ("absent", "dead"):
-            kill_on_hosts(world, turn, {name}, why=f"{by} said that host {name} is {value['state']}")
+            kill_on_hosts(world, turn, {name}, why=f"host {name} was declared {value['state']} by {by}")
 
 
 def changed(site: Records, changes: list[Change]) -> Records:

@@ -186,7 +186,7 @@ def _most_reasons(planner: Planner | None) -> int:
 
 def _kept(world: World, job: Job, wall: float) -> Iterator[tuple[Job, Explanation]]:
     reasons = why(world, job, wall=wall)
-    yield job, reasons[0] if reasons else Explanation("ready", "it starts as room comes")
+    yield job, reasons[0] if reasons else Explanation("ready", "it starts as soon as there is room")
 
 
 def looks_back(found: GanttSnapshot) -> bool:

@@ -95,8 +95,8 @@ def test_where_nothing_can_be_said_every_answer_says_why(site: Site) -> None:
     assert site.why(job)["expected_reason"] == shown["expected_reason"]
     status = site.json("status", "@endless")
     assert status["group_end_reasons"]["endless"] == status["end_reason"] == shown["expected_reason"]
-    assert "expected end: not known: nobody said how long it takes" in site.ok("status", "@endless")
-    assert "expected end:   not known: nobody said how long it takes" in site.ok("why", str(job))
+    assert "expected end: not known: no --time or --walltime was given" in site.ok("status", "@endless")
+    assert "expected end:   not known: no --time or --walltime was given" in site.ok("why", str(job))
 
 
 def test_a_pause_is_the_reason_why_what_waits_has_no_end_and_what_runs_keeps_its_own(site: Site) -> None:
