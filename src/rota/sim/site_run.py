@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from rota.plan.planner.entry import BLOCKED, Entry
+from rota.plan.planner.entry import BLOCKED, PlanEntry
 from rota.plan.planner.planner import Planner
 from rota.plan.reasons import Waits
 from rota.sim import dependencies
@@ -156,7 +156,7 @@ class SiteRun:
         planned = self._planner.next_start()
         if planned is not None and planned > now:
             moments.append(planned)
-        moments += [moment for moment in self._planner.plan.wakes[:1] if moment > now]
+        moments += [moment for moment in self._planner.plan.recheck_times[:1] if moment > now]
         if not moments:
             return None
         if (told := self._planner.next_event()) is not None and told > now:
@@ -235,7 +235,7 @@ class SiteRun:
                     self._preempt(self._records[victim], now)
                 self._begun(self._records[begin.entry.id], now, begin.entry)
 
-    def _begun(self, record: RunRecord, start: float, entry: Entry) -> None:
+    def _begun(self, record: RunRecord, start: float, entry: PlanEntry) -> None:
         """An attempt began. It runs as long as the trace says, and never beyond its walltime."""
         ask = record.job.ask
         limit = ask.alternatives[entry.alternative].walltime_s

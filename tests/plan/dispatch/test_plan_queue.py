@@ -1,4 +1,4 @@
-"""Who waits for a plan: in lanes, of which the first is in it; and who has been called and cannot begin yet."""
+"""The queue of a plan: job classes, of which the first job is planned; and due jobs that cannot begin yet."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
 from rota.plan.need import Need
 from rota.plan.placement import Held, Reserved
-from rota.plan.planner.entry import Begin, Entry
+from rota.plan.planner.entry import Begin, PlanEntry
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import Policy
@@ -80,18 +80,18 @@ def lined_up(need: Need, jobs: list[int], *, terms: Alike | None = None, plan: b
 
 
 def jobs_of(made: PlanQueue) -> list[list[int]]:
-    return sorted(sorted(lane.jobs()) for lane in made.lanes.values())
+    return sorted(sorted(each.jobs()) for each in made.classes.values())
 
 
-def test_there_are_as_many_lanes_as_jobs_could_run_at_once() -> None:
+def test_there_are_as_many_job_classes_as_jobs_could_run_at_once() -> None:
     assert jobs_of(lined_up(PLAIN, [1, 2, 3, 4, 5, 6, 7])) == [[1, 4, 7], [2, 5], [3, 6]]
 
 
-def test_jobs_of_other_groups_stand_in_other_lanes() -> None:
+def test_jobs_of_other_groups_stand_in_other_job_classes() -> None:
     assert jobs_of(lined_up(PLAIN, [3, 6, 102, 105])) == [[3, 6], [102, 105]]
 
 
-def test_without_a_plan_jobs_on_terms_wait_in_one_lane_and_leave_it_together() -> None:
+def test_without_a_plan_jobs_on_terms_wait_in_one_job_class_and_leave_it_together() -> None:
     made = lined_up(ON_TERMS, [1, 2, 3], plan=False)
     assert jobs_of(made) == [[1, 2, 3]]
     assert made.hand_over() == [(0, ON_TERMS, [1, 2, 3])]
@@ -104,13 +104,13 @@ def test_jobs_with_a_moment_of_their_own_stand_alone() -> None:
     assert jobs_of(lined_up(ON_TERMS, [1, 4, 7], terms=timed)) == [[1], [4], [7]]
 
 
-def test_lanes_are_planned_by_rank() -> None:
+def test_job_classes_are_planned_by_rank() -> None:
     made = lined_up(PLAIN, [4, 5, 6])
     made.add(PLAIN, 9, [8], terms=Alike(), planner=Planner(SITE, Policy()))
-    assert [made.lanes[key].head() for key in made.to_plan()] == [8, 4, 5, 6]
+    assert [made.classes[key].head() for key in made.to_plan()] == [8, 4, 5, 6]
 
 
-def test_when_the_first_leaves_its_lane_should_have_another_in_the_plan() -> None:
+def test_when_the_first_leaves_its_job_class_should_have_another_in_the_plan() -> None:
     made = lined_up(PLAIN, [1, 4])
     (key,) = made.to_plan()
     made.fresh.clear()
@@ -119,23 +119,23 @@ def test_when_the_first_leaves_its_lane_should_have_another_in_the_plan() -> Non
     assert made.leave(1)
     assert made.to_plan() == [key]
     assert not made.leave(4), "it was not in the plan"
-    assert not made.lanes
+    assert not made.classes
     assert made.broken() == []
 
 
 def test_a_queue_that_does_not_agree_with_itself_says_so() -> None:
     made = lined_up(PLAIN, [1, 4])
-    (key,) = made.lanes
+    (key,) = made.classes
     made.put_in(key, 2)
-    assert made.broken() == [f"plan: job 2 is first in lane {key}, where it does not wait"]
+    assert made.broken() == [f"plan: job 2 is first in job class {key}, where it does not wait"]
     del made.firsts[key]
     made.parked.add(key._replace(number=9))
-    assert made.broken() == [f"plan: there is no lane {key._replace(number=9)}, but it is parked"]
+    assert made.broken() == [f"plan: there is no job class {key._replace(number=9)}, but it is parked"]
     made.parked.clear()
-    made.lanes[key].gone.update((1, 4))
+    made.classes[key].gone.update((1, 4))
     assert made.broken() == [
-        "plan: 0 jobs stand in lanes, 2 are known where",
-        f"plan: lane {key} is empty",
+        "plan: 0 jobs stand in job classes, 2 are known where",
+        f"plan: job class {key} is empty",
     ]
 
 
@@ -143,7 +143,7 @@ def test_a_queue_that_does_not_agree_with_itself_says_so() -> None:
 
 
 def begin(job: int) -> Begin:
-    return Begin(Entry(job, Alike().ask(job), 0.0), [])
+    return Begin(PlanEntry(job, Alike().ask(job), 0.0), [])
 
 
 def test_who_is_blocked_is_tried_when_the_last_victim_has_ended() -> None:

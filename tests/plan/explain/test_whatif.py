@@ -12,7 +12,7 @@ from rota.plan.explain.plan_copy import copy_of
 from rota.plan.explain.whatif import ask_when
 from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
-from rota.plan.planner.entry import WAITING, Entry
+from rota.plan.planner.entry import WAITING, PlanEntry
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.policy import Policy, Queue
 from rota.plan.policy.quotas import Quotas
@@ -75,7 +75,7 @@ class Asked(Plans):
         assert everything(planner) == before, "asking changed the plan"
         submit = planner.submit
 
-        def recording(*args: Any, **more: Any) -> Entry:
+        def recording(*args: Any, **more: Any) -> PlanEntry:
             entry = submit(*args, **more)
             kept = entry.id in planner.plan.entries
             assert answer[:4] == (

@@ -17,7 +17,7 @@ from rota.plan.explain.plan_copy import copy_of
 from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
 from rota.plan.planner import search
-from rota.plan.planner.entry import RUNNING, WAITING, Entry
+from rota.plan.planner.entry import RUNNING, WAITING, PlanEntry
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.priority_class import PriorityClass
 from rota.plan.policy.policy import Policy, Queue
@@ -300,7 +300,7 @@ class Plans(RuleBasedStateMachine):
         self.settle()
 
     @staticmethod
-    def _modifiable(entry: Entry) -> bool:
+    def _modifiable(entry: PlanEntry) -> bool:
         return entry.state == WAITING and not entry.fixed and not entry.ask.types.besteffort
 
     @rule(host=st.sampled_from(("a", "b", "c")))
@@ -326,7 +326,7 @@ class Plans(RuleBasedStateMachine):
         self.now = until
         self.settle()
 
-    def _real_end(self, entry: Entry) -> float:
+    def _real_end(self, entry: PlanEntry) -> float:
         assert entry.start is not None
         length = entry.options[entry.alternative].length if entry.options else entry.ask.time_s
         part = self.real.get(entry.id, 1.0)
@@ -417,7 +417,7 @@ class Plans(RuleBasedStateMachine):
         self.promised = {
             entry.id: entry.start
             for entry in self.planner.plan.entries.values()
-            if entry.state == WAITING and self.planner.plan.everybody_planned(entry)
+            if entry.state == WAITING and self.planner.plan.plans_all(entry)
         }
         for id, (start, end) in self.granted.items():
             entry = self.planner.plan.entries.get(id)
@@ -454,7 +454,7 @@ def nobody_could_begin_now(machine: Plans) -> None:
 
 def nobody_could_pass_now(machine: Plans, klass: PriorityClass) -> None:
     """`easy`: nobody fits from now for all its time beside what runs, is planned above or kept for the first."""
-    for entry in [*klass.line]:
+    for entry in [*klass.jobs]:
         if not entry.after:
             planner, same = _copied(machine, entry)
             assert not search.place(planner.plan, same, machine.now, before=nextafter(machine.now, inf)), (
@@ -464,7 +464,7 @@ def nobody_could_pass_now(machine: Plans, klass: PriorityClass) -> None:
 
 def first_could_not_begin_now(machine: Plans, klass: PriorityClass) -> None:
     """`none`: the first that has any start at all has none now; who stands behind it waits for it."""
-    for entry in [*klass.line]:
+    for entry in [*klass.jobs]:
         planner, same = _copied(machine, entry)
         if search.place(planner.plan, same, machine.now):
             assert same.start is not None
@@ -472,7 +472,7 @@ def first_could_not_begin_now(machine: Plans, klass: PriorityClass) -> None:
             return
 
 
-def _copied(machine: Plans, entry: Entry) -> tuple[Planner, Entry]:
+def _copied(machine: Plans, entry: PlanEntry) -> tuple[Planner, PlanEntry]:
     """A planner to try things with, in which the job has no place."""
     planner = copy_of(machine.planner)
     same = planner.plan.entries[entry.id]
@@ -516,7 +516,7 @@ def check(machine: Plans) -> None:
     _consistent(planner, now)
 
 
-def _memory(machine: Plans, entry: Entry, others: list[Entry]) -> None:
+def _memory(machine: Plans, entry: PlanEntry, others: list[PlanEntry]) -> None:
     if not entry.ask.mem:
         return
     low = entry.ask.types.besteffort

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rota.plan.explain.plan_copy import copy_of
 from rota.plan.explain.why_waiting import why
 from rota.plan.planner import backfill
-from rota.plan.planner.entry import RUNNING, SUSPENDED, WAITING, Entry
+from rota.plan.planner.entry import RUNNING, SUSPENDED, WAITING, PlanEntry
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.policy import Policy, Queue
 from rota.plan.policy.quotas import Quotas
@@ -325,7 +325,7 @@ class World:
             assert pinned.entry.start is None or pinned.entry.resources == self.cores[id]
         copy_of(planner)
 
-    def check_memory(self, there: list[Entry], moment: float) -> None:
+    def check_memory(self, there: list[PlanEntry], moment: float) -> None:
         planner = self.planner
         used = dict.fromkeys(planner.plan.site.hosts, 0)
         for each in there:
@@ -369,7 +369,7 @@ def test_nobody_holds_the_same_and_who_resumes_gets_its_own_whatever_happens(
 def test_a_pass_in_pieces_or_without_shortcuts_comes_to_the_same(
     history: list[tuple[str, int, int, float, int]],
 ) -> None:
-    def everybody(planner: Any, _entry: Entry, _holes: Any) -> float:
+    def everybody(planner: Any, _entry: PlanEntry, _holes: Any) -> float:
         now: float = planner.now
         return now
 

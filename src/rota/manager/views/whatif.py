@@ -20,7 +20,7 @@ from rota.manager.submit.specs import check_spec, check_texts, spec_from
 from rota.manager.views.expected_times import expected_views
 from rota.manager.views.limits import resolve
 from rota.manager.views.rows import why_reason
-from rota.plan.explain.whatif import Answer, ask_copy
+from rota.plan.explain.whatif import WhatIfAnswer, ask_copy
 from rota.plan.forecast import planned_jobs
 from rota.plan.placement import Waiting
 from rota.plan.planner.endangered import unanswered
@@ -123,7 +123,7 @@ def _foretell(view: PlanView, expected: Expectations, job: Job) -> None:
     view.start, view.end, view.expected_reason = expected_views(expected.of(job))
 
 
-def _view(found: Answer, spec: Spec) -> PlanView:
+def _view(found: WhatIfAnswer, spec: Spec) -> PlanView:
     reason = _reason(found.reasons[0]) if found.reasons else None
     view = _none(reason, [])
     view.moves = found.moves

@@ -1,7 +1,7 @@
 """The plan that is carried out: it learns which jobs are next and which have ended; what it starts is leased.
 
 It exists only while a job needs a plan (`plan.dispatch.planning`). Waiting jobs are in a `PlanQueue`; the first of
-each of its lanes is in the plan, beside all leases.
+each of its job classes is in the plan, beside all leases.
 """
 
 from __future__ import annotations
@@ -103,13 +103,13 @@ class ActivePlan:
     # -- who is in the plan
 
     def _plan_first(self, wall: float) -> None:
-        """The first job of every lane is in the plan."""
+        """The first job of every job class is in the plan."""
         planner, queue = self.planner, self.queue
         for key in queue.to_plan():
             if planner.unsettled:
                 return  # others come when everybody has a place again
             queue.fresh.discard(key)
-            head = queue.lanes[key].head()
+            head = queue.classes[key].head()
             first = queue.firsts.get(key)
             if head is None or first == head:
                 continue
@@ -266,7 +266,7 @@ class ActivePlan:
         leased.add(job)
 
     def _put_back(self, job: int) -> None:
-        """A job that was to begin and has no lease yet waits again. Somebody must look after its lane."""
+        """A job that was to begin and has no lease yet waits again. Somebody must look after its job class."""
         self.planner.ended(job, self.planner.plan.now, complete=False)
         self.queue.take_out(job)
         self.due.forget(job)

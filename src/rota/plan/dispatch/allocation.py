@@ -6,14 +6,14 @@ from msgspec.structs import replace
 
 from rota.plan.need import Need
 from rota.plan.placement import Given, Promised
-from rota.plan.planner.entry import Entry
+from rota.plan.planner.entry import PlanEntry
 from rota.plan.planner.plan import Plan
 from rota.plan.planner.shortfall import missing_words
 from rota.plan.site.bitset import positions, spans_of
 from rota.plan.size import CORE, Size
 
 
-def given(plan: Plan, entry: Entry, need: Need) -> tuple[Given, str | None]:
+def given(plan: Plan, entry: PlanEntry, need: Need) -> tuple[Given, str | None]:
     """What a job that begins gets, and the host that it begins on; None: its resources are on none."""
     site = plan.site
     nodes: dict[str, int] = {}
@@ -39,7 +39,7 @@ def given(plan: Plan, entry: Entry, need: Need) -> tuple[Given, str | None]:
     return Given(exact, resources, cores[0], tuple(nodes.items()), walltime_s, cores), first
 
 
-def with_promise(plan: Plan, entry: Entry, gives: Given, ids: list[int]) -> Given:
+def with_promise(plan: Plan, entry: PlanEntry, gives: Given, ids: list[int]) -> Given:
     """What it is given, and what it was granted (`ids`) if that was more."""
     if len(ids) <= entry.resources.bit_count() or plan.counted:
         return gives
@@ -66,7 +66,7 @@ def only_held(gives: Given) -> Given:
     )
 
 
-def _walltime(plan: Plan, entry: Entry) -> float | None:
+def _walltime(plan: Plan, entry: PlanEntry) -> float | None:
     """After which it is ended; None: it may take as long as it likes."""
     option = entry.options[entry.alternative]
     if not option.hard:

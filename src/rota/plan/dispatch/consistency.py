@@ -27,7 +27,7 @@ def broken(queue: PlanQueue, plan: ActivePlan | None, terms: Terms | None, on_te
 
 
 def _counted_wrong(queue: PlanQueue, terms: Terms, on_terms: int) -> list[str]:
-    there = sum(len(lane) for key, lane in queue.lanes.items() if key.need.terms)
+    there = sum(len(job_class) for key, job_class in queue.classes.items() if key.need.terms)
     there += sum(1 for held in terms.held() if held.on_terms)
     if there == on_terms:
         return []
@@ -36,16 +36,16 @@ def _counted_wrong(queue: PlanQueue, terms: Terms, on_terms: int) -> list[str]:
 
 def _left_over(queue: PlanQueue) -> list[str]:
     """What should be gone with the plan."""
-    wrong = [f"plan: there is none, but lane {key} is in it" for key in queue.firsts]
-    wrong += [f"plan: there is none, but lane {key} is parked" for key in queue.parked]
-    wrong += [f"plan: there is none, but plain lane {key}" for key in queue.lanes if not key.need.terms]
+    wrong = [f"plan: there is none, but job class {key} is in it" for key in queue.firsts]
+    wrong += [f"plan: there is none, but job class {key} is parked" for key in queue.parked]
+    wrong += [f"plan: there is none, but plain job class {key}" for key in queue.classes if not key.need.terms]
     return wrong
 
 
 def _plan_broken(plan: ActivePlan, terms: Terms) -> list[str]:
     planner, queue, leased = plan.planner, plan.queue, plan.leases.jobs
     looked_after = queue.firsts.keys() | queue.fresh | queue.parked
-    wrong = [f"plan: nobody looks after lane {key}" for key in queue.lanes if key not in looked_after]
+    wrong = [f"plan: nobody looks after job class {key}" for key in queue.classes if key not in looked_after]
     left = {*plan.over, *plan.gone, *plan.paused}
     out = {held.job for held in terms.held()}
     if out - left != leased - left:

@@ -1,6 +1,6 @@
-"""Jobs that wait for a plan, in lanes of which the first is in it.
+"""Jobs that wait for a plan, in job classes of which the first is in it.
 
-Jobs that ask for the same stand in as many lanes as of them could run at once: whatever becomes free at one
+Jobs that ask for the same stand in as many job classes as of them could run at once: whatever becomes free at one
 moment, those whose turn it is are there. Those for whom a moment of their own matters stand alone.
 """
 
@@ -15,12 +15,12 @@ from rota.plan.placement import Terms, Waiting
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.search import shapes_of
 
-#: Jobs that ask for the same stand in no more lanes than this.
-_MOST_LANES = 10_000
+#: Jobs that ask for the same stand in no more job classes than this.
+_MOST_CLASSES = 10_000
 
 
-class Key(NamedTuple):
-    """What the jobs of a lane have in common, and which of their lanes it is."""
+class QueueKey(NamedTuple):
+    """What the jobs of a job class have in common, and which of their job classes it is."""
 
     priority: int
     need: Need
@@ -32,11 +32,11 @@ class PlanQueue:
     """Lanes that never are empty. While there is a plan each is looked after: in it, fresh or parked."""
 
     def __init__(self) -> None:
-        self.lanes: dict[Key, JobClass] = {}
-        self.where: dict[int, Key] = {}  #: job → its lane
-        self.firsts: dict[Key, int] = {}  #: the job of each lane that is in the plan
-        self.fresh: set[Key] = set()  #: lanes that should have another job in the plan
-        self.parked: set[Key] = set()  #: lanes kept by a limit in a way that no plan foresees
+        self.classes: dict[QueueKey, JobClass] = {}
+        self.where: dict[int, QueueKey] = {}  #: job → its job class
+        self.firsts: dict[QueueKey, int] = {}  #: the job of each job class that is in the plan
+        self.fresh: set[QueueKey] = set()  #: job classes that should have another job in the plan
+        self.parked: set[QueueKey] = set()  #: job classes kept by a limit in a way that no plan foresees
         self._widths: dict[Need, int] = {}  #: how many of such jobs could run at once
 
     # -- jobs come and go
@@ -50,15 +50,15 @@ class PlanQueue:
             by_group.setdefault(group, []).append(job)
         for group, some in by_group.items():
             width = 1 if alone or planner is None else self._at_once(need, some[0], terms, planner)
-            by_lane: dict[int, list[int]] = {}
+            by_class: dict[int, list[int]] = {}
             for job in some:
-                by_lane.setdefault(job % width, []).append(job)
-            for number, part in by_lane.items():
-                key = Key(priority, need, group, number)
-                lane = self.lanes.get(key)
-                if lane is None:
-                    lane = self.lanes[key] = JobClass(priority, need)
-                lane.add(part)
+                by_class.setdefault(job % width, []).append(job)
+            for number, part in by_class.items():
+                key = QueueKey(priority, need, group, number)
+                job_class = self.classes.get(key)
+                if job_class is None:
+                    job_class = self.classes[key] = JobClass(priority, need)
+                job_class.add(part)
                 self.where.update(dict.fromkeys(part, key))
                 self.fresh.add(key)
 
@@ -68,7 +68,7 @@ class PlanQueue:
         if width is None:
             least = min((shape.least for shape in shapes_of(planner.plan, terms.ask(job))), default=1)
             width = planner.plan.site.count // max(1, least)
-            width = self._widths[need] = max(1, min(width, _MOST_LANES))
+            width = self._widths[need] = max(1, min(width, _MOST_CLASSES))
         return width
 
     def site_changed(self) -> None:
@@ -78,39 +78,41 @@ class PlanQueue:
     def leave(self, job: int) -> bool:
         """This job waits no more. True if it was in the plan."""
         key = self.where.pop(job)
-        lane = self.lanes[key]
-        lane.gone.add(job)
+        job_class = self.classes[key]
+        job_class.gone.add(job)
         was_first = self.firsts.get(key) == job
         if was_first:
             del self.firsts[key]
-        if len(lane):
+        if len(job_class):
             self.fresh.add(key)
         else:
-            del self.lanes[key]
+            del self.classes[key]
             self.fresh.discard(key)
             self.parked.discard(key)
         return was_first
 
     def hand_over(self) -> list[tuple[int, Need, list[int]]]:
-        """All jobs leave: priority, need and jobs of each lane."""
-        found = [(lane.priority, lane.need, sorted(lane.jobs())) for lane in self.lanes.values()]
-        for each in (self.lanes, self.where, self.firsts, self.fresh, self.parked, self._widths):
+        """All jobs leave: priority, need and jobs of each job class."""
+        found = [
+            (job_class.priority, job_class.need, sorted(job_class.jobs())) for job_class in self.classes.values()
+        ]
+        for each in (self.classes, self.where, self.firsts, self.fresh, self.parked, self._widths):
             each.clear()
         return found
 
     # -- who is in the plan
 
-    def to_plan(self) -> list[Key]:
+    def to_plan(self) -> list[QueueKey]:
         """Lanes that should have another job in the plan, best rank first."""
-        return sorted(self.fresh, key=lambda key: (-key.priority, self.lanes[key].head() or 0))
+        return sorted(self.fresh, key=lambda key: (-key.priority, self.classes[key].head() or 0))
 
-    def put_in(self, key: Key, job: int) -> None:
-        """The first job of this lane is in the plan."""
+    def put_in(self, key: QueueKey, job: int) -> None:
+        """The first job of this job class is in the plan."""
         self.parked.discard(key)
         self.firsts[key] = job
 
-    def take_out(self, job: int) -> Key:
-        """The job is not in the plan any more, and waits. Somebody must look after its lane."""
+    def take_out(self, job: int) -> QueueKey:
+        """The job is not in the plan any more, and waits. Somebody must look after its job class."""
         key = self.where[job]
         del self.firsts[key]
         return key
@@ -118,40 +120,40 @@ class PlanQueue:
     def before(self, job: int) -> int:
         """How many jobs that ask for the same are older."""
         key = self.where[job]
-        alike = (lane for other, lane in self.lanes.items() if other[:3] == key[:3])
-        return sum(1 for lane in alike for each in lane.jobs() if each < job)
+        alike = (job_class for other, job_class in self.classes.items() if other[:3] == key[:3])
+        return sum(1 for job_class in alike for each in job_class.jobs() if each < job)
 
     def unplanned_before(self, job: int) -> int:
         """How many jobs that go before this one are not in the plan yet."""
         own = self.where[job]
         found = 0
-        for key, lane in self.lanes.items():
+        for key, job_class in self.classes.items():
             if key.priority > own.priority:
-                found += len(lane) - (key in self.firsts)
+                found += len(job_class) - (key in self.firsts)
             elif key.priority == own.priority and key != own:
                 first = self.firsts.get(key)
-                found += sum(1 for each in lane.jobs() if each < job and each != first)
+                found += sum(1 for each in job_class.jobs() if each < job and each != first)
         return found
 
     def behind(self) -> int:
         """How many jobs are not in the plan, because others that ask for the same are."""
-        return max(0, sum(map(len, self.lanes.values())) - len(self.firsts))
+        return max(0, sum(map(len, self.classes.values())) - len(self.firsts))
 
     def waiting(self, planner: Planner | None) -> list[Waiting]:
-        """All lanes, those of jobs that ask for the same together."""
+        """All job classes, those of jobs that ask for the same together."""
         total = planner.plan.site.count if planner is not None else 0
         found: dict[tuple[int, Need, int], Waiting] = {}
         gone: dict[tuple[int, Need, int], set[int]] = {}
-        for key, lane in self.lanes.items():
+        for key, job_class in self.classes.items():
             alike = (key.priority, key.need, key.group)
             together = found.get(alike)
             if together is None:
                 width = max(1, total // max(1, self._widths.get(key.need, 1)))
-                found[alike] = Waiting(key.priority, key.need, lane.heap[:], frozenset(), width)
+                found[alike] = Waiting(key.priority, key.need, job_class.heap[:], frozenset(), width)
             else:
-                together.jobs.extend(lane.heap)
-            if lane.gone:
-                gone.setdefault(alike, set()).update(lane.gone)
+                together.jobs.extend(job_class.heap)
+            if job_class.gone:
+                gone.setdefault(alike, set()).update(job_class.gone)
         return [each._replace(gone=frozenset(gone.get(alike, ()))) for alike, each in found.items()]
 
     # -- what must be true
@@ -159,14 +161,18 @@ class PlanQueue:
     def broken(self) -> list[str]:
         """A sentence for everything that does not agree with itself."""
         wrong = []
-        waiting = {job: key for key, lane in self.lanes.items() for job in lane.jobs()}
+        waiting = {job: key for key, job_class in self.classes.items() for job in job_class.jobs()}
         if waiting != self.where:
-            wrong.append(f"plan: {len(waiting)} jobs stand in lanes, {len(self.where)} are known where")
-        wrong += [f"plan: lane {key} is empty" for key, lane in self.lanes.items() if not len(lane)]
-        for name, keys in (("first", self.firsts), ("fresh", self.fresh), ("parked", self.parked)):
-            wrong += [f"plan: there is no lane {key}, but it is {name}" for key in keys if key not in self.lanes]
+            wrong.append(f"plan: {len(waiting)} jobs stand in job classes, {len(self.where)} are known where")
         wrong += [
-            f"plan: job {job} is first in lane {key}, where it does not wait"
+            f"plan: job class {key} is empty" for key, job_class in self.classes.items() if not len(job_class)
+        ]
+        for name, keys in (("first", self.firsts), ("fresh", self.fresh), ("parked", self.parked)):
+            wrong += [
+                f"plan: there is no job class {key}, but it is {name}" for key in keys if key not in self.classes
+            ]
+        wrong += [
+            f"plan: job {job} is first in job class {key}, where it does not wait"
             for key, job in self.firsts.items()
             if self.where.get(job) != key
         ]

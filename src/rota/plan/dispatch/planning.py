@@ -107,7 +107,7 @@ class Planning:
 
     def wanting(self) -> dict[str, int]:
         wanted = self._packing.wanting()
-        for name, number in wanting(self._queue.lanes.values()).items():
+        for name, number in wanting(self._queue.classes.values()).items():
             wanted[name] = wanted.get(name, 0) + number
         return wanted
 
@@ -286,7 +286,7 @@ class Planning:
                 continue
             # It may only be that hosts are away now.
             if (waits := why_waiting.why(planner.plan, entry)[0]).code == reason.code:
-                yield self._queue.lanes[key], waits.message
+                yield self._queue.classes[key], waits.message
 
     def why(self, need: Need, *, priority: int, job: int) -> list[Waits]:
         if self._plan is None or job not in self._queue.where:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from rota.plan.explain.causes import Blamed, Causes
+from rota.plan.explain.causes import Causes, FoundCause
 from rota.plan.explain.trials import (
     ASLEEP,
     AWAY,
@@ -18,7 +18,7 @@ from rota.plan.explain.trials import (
     WALLTIME,
 )
 from rota.plan.planner import waking
-from rota.plan.planner.entry import RUNNING, Entry
+from rota.plan.planner.entry import RUNNING, PlanEntry
 from rota.plan.planner.plan import Plan
 from rota.plan.planner.unusable_hosts import NAMED, away_hosts, listed, quoted
 from rota.plan.reasons import Cause, Waits
@@ -31,7 +31,7 @@ _MINUTE: Final = 60.0
 _HOUR: Final = 3600.0
 
 
-def told(causes: Causes, each: Blamed, then: str) -> list[Waits]:
+def told(causes: Causes, each: FoundCause, then: str) -> list[Waits]:
     """What to say of one cause; `then`: when and where the job is planned to begin."""
     entry = causes.entry
     match each.kind:
@@ -75,7 +75,7 @@ def told(causes: Causes, each: Blamed, then: str) -> list[Waits]:
 # ------------------------------------------------------------------ jobs in the way
 
 
-def held(entry: Entry, holders: Iterable[Entry], then: str) -> Waits:
+def held(entry: PlanEntry, holders: Iterable[PlanEntry], then: str) -> Waits:
     """It waits for these to end; who stays longest is named."""
     some = sorted(holders, key=lambda other: (-(other.end or 0.0), other.id))
     last = [other for other in some if other.end == some[0].end]
@@ -87,7 +87,7 @@ def held(entry: Entry, holders: Iterable[Entry], then: str) -> Waits:
     return Waits(code, f"waits for {what} until {end}{then}", blockers=blockers[:MOST], causes=causes)
 
 
-def _kind(entry: Entry, other: Entry) -> tuple[str, str]:
+def _kind(entry: PlanEntry, other: PlanEntry) -> tuple[str, str]:
     """Code, and in words what it is that another one has."""
     if entry.home:
         return "container", f"resources in container {entry.home}"
@@ -107,7 +107,7 @@ def ids_text(ids: Sequence[int]) -> str:
 # ------------------------------------------------------------------ no walltime
 
 
-def _walltime(causes: Causes, each: Blamed, then: str) -> Waits:
+def _walltime(causes: Causes, each: FoundCause, then: str) -> Waits:
     plan, entry = causes.plan, causes.entry
     begins, end = each.found.start, each.found.start + each.length
     left = about_duration(max(0.0, end - plan.now))
@@ -151,7 +151,7 @@ def _is_until(plan: Plan, hosts: Iterable[str], moment: float) -> bool:
 # ------------------------------------------------------------------ quotas and limits
 
 
-def _quota(causes: Causes, each: Blamed, then: str) -> Waits:
+def _quota(causes: Causes, each: FoundCause, then: str) -> Waits:
     others = tuple(rule for rule in causes.trial.rules() if rule != each.rule)
     reason = causes.trial.place(rules=others).reason
     if reason is None or reason.code not in ("quota", "calendar"):
@@ -160,7 +160,7 @@ def _quota(causes: Causes, each: Blamed, then: str) -> Waits:
     return reason._replace(message=reason.message + then, causes=(Cause("quota", str(each.rule)),))
 
 
-def _limit(causes: Causes, each: Blamed, then: str) -> Waits:
+def _limit(causes: Causes, each: FoundCause, then: str) -> Waits:
     said = f"limit '{each.limit}' is in use, or planned for others before it{then}"
     holders = sorted(id for id in causes.plan.ledger.holders(each.limit) if id != causes.entry.id)
     return Waits("limit", said, each.limit, blockers=tuple(holders[:MOST]), causes=(Cause("limit", each.limit),))
@@ -169,7 +169,7 @@ def _limit(causes: Causes, each: Blamed, then: str) -> Waits:
 # ------------------------------------------------------------------ hosts that may not be used
 
 
-def _until(causes: Causes, each: Blamed, then: str) -> Waits:
+def _until(causes: Causes, each: FoundCause, then: str) -> Waits:
     """Hosts whose time is over, or is before the job could end."""
     plan = causes.plan
     hosts = listed(each.hosts)
@@ -188,7 +188,7 @@ def _until(causes: Causes, each: Blamed, then: str) -> Waits:
     return Waits(UNTIL, said + then, hint=hint, causes=tuple(Cause(UNTIL, host) for host in each.hosts))
 
 
-def _hours(causes: Causes, each: Blamed, then: str) -> Waits:
+def _hours(causes: Causes, each: FoundCause, then: str) -> Waits:
     plan = causes.plan
     closed = plan.closed_at(plan.now)
     hosts = [host for host in each.hosts if plan.site.hosts[host] & closed]

@@ -20,11 +20,11 @@ from rota.plan.explain.trials import (
     POSTPONE,
     UNTIL,
     WALLTIME,
-    Trial,
+    CauseTrial,
     TrialResult,
 )
 from rota.plan.planner import search, waking
-from rota.plan.planner.entry import WAITING, Entry
+from rota.plan.planner.entry import WAITING, PlanEntry
 from rota.plan.planner.plan import Plan
 from rota.plan.policy.quota_rules import QuotaRule
 
@@ -44,7 +44,7 @@ class Candidate(NamedTuple):
     limit: str = ""
 
 
-class Blamed(NamedTuple):
+class FoundCause(NamedTuple):
     """A cause, and where the job would be placed without it (and the others, if they are causes together only)."""
 
     kind: str
@@ -52,11 +52,11 @@ class Blamed(NamedTuple):
     rule: QuotaRule | None = None
     limit: str = ""
     length: float = 0.0  #: of WALLTIME, the longest that helps
-    jobs: tuple[Entry, ...] = ()  #: of JOBS and of WALLTIME, who is in the way
+    jobs: tuple[PlanEntry, ...] = ()  #: of JOBS and of WALLTIME, who is in the way
     hosts: tuple[str, ...] = ()  #: of what belongs to hosts, which
 
 
-def may_try(plan: Plan, entry: Entry) -> bool:
+def may_try(plan: Plan, entry: PlanEntry) -> bool:
     """Can causes be looked for? Not in a plan that is being made, and not where more than its place moves."""
     plain = entry.state == WAITING and not entry.fixed and not entry.ask.types.inner
     return (
@@ -71,15 +71,15 @@ def may_try(plan: Plan, entry: Entry) -> bool:
 class Causes:
     """The causes for which one job waits."""
 
-    def __init__(self, plan: Plan, entry: Entry) -> None:
+    def __init__(self, plan: Plan, entry: PlanEntry) -> None:
         self.plan, self.entry = plan, entry
-        self.trial = Trial(plan, entry.id)
+        self.trial = CauseTrial(plan, entry.id)
         usual = self.trial.place()
         self.usual = usual
         self.start = min(usual.start, inf if entry.start is None else entry.start)
         self.resources = entry.resources or usual.resources
 
-    def blamed(self) -> tuple[list[Blamed], bool]:
+    def blamed(self) -> tuple[list[FoundCause], bool]:
         """Those that are causes; and are they so only together?"""
         few = list(self._candidates())
         alone = [each for each in few if each.kind not in _LAST and self._helps(each)]
@@ -145,7 +145,7 @@ class Causes:
 
     # -- who and what it is
 
-    def _told(self, some: list[Candidate], together: list[Candidate]) -> list[Blamed]:
+    def _told(self, some: list[Candidate], together: list[Candidate]) -> list[FoundCause]:
         kinds = {each.kind for each in some}
         found = []
         for each in some:
@@ -160,9 +160,9 @@ class Causes:
                 if not together and each.kind in (UNTIL, HOURS) and WALLTIME in kinds:
                     continue  # it is what the walltime is needed for
                 placed = self._place(with_others)
-                found.append(Blamed(each.kind, placed, hosts=self._hosts(each.kind, placed)))
+                found.append(FoundCause(each.kind, placed, hosts=self._hosts(each.kind, placed)))
             else:
-                found.append(Blamed(each.kind, self._place(with_others), rule=each.rule, limit=each.limit))
+                found.append(FoundCause(each.kind, self._place(with_others), rule=each.rule, limit=each.limit))
         return found
 
     def _hosts(self, kind: str, placed: TrialResult) -> tuple[str, ...]:
@@ -179,7 +179,7 @@ class Causes:
             mask = site.everything & ~site.usable
         return tuple(site.hosts_of(mask & placed.resources or mask))
 
-    def _walltime(self, some: list[Candidate]) -> Blamed:
+    def _walltime(self, some: list[Candidate]) -> FoundCause:
         """The longest walltime with which it begins as early as it can, and what it has to end before."""
         short = None if self._place(some).start < self.start else _SHORT_S
         first = self._place(some, length=short)
@@ -203,9 +203,9 @@ class Causes:
         )
         closed = [each for each in plan.closures if abs(each.start - end) < 1e-3 and each.mask & first.resources]
         hosts = plan.site.hosts_of(_joined(each.mask for each in closed) & first.resources)
-        return Blamed(WALLTIME, first, length=longest, jobs=jobs, hosts=tuple(hosts))
+        return FoundCause(WALLTIME, first, length=longest, jobs=jobs, hosts=tuple(hosts))
 
-    def _jobs(self, some: list[Candidate], told: list[Blamed]) -> list[Blamed]:
+    def _jobs(self, some: list[Candidate], told: list[FoundCause]) -> list[FoundCause]:
         """Who holds, until it begins, what it will be given; or else what it could have."""
         before = [other for other in self.plan.entries.values() if self._goes_before(other)]
         named = {other.id for each in told for other in each.jobs}
@@ -226,10 +226,10 @@ class Causes:
         for tried in (holders, before, there, [*before, *there], everybody):
             left = list({other.id: other for other in tried if other.id not in named}.values())
             if left and self._helps(*some, jobs=frozenset(other.id for other in left)):
-                return [Blamed(JOBS, placed, jobs=tuple(left))]
+                return [FoundCause(JOBS, placed, jobs=tuple(left))]
         return []
 
-    def _goes_before(self, other: Entry) -> bool:
+    def _goes_before(self, other: PlanEntry) -> bool:
         """Does it hold anything until this one begins, or less long?"""
         if other is self.entry or other.start is None or (other.end or 0.0) <= self.plan.now:
             return False

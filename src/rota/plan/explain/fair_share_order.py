@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rota.plan.planner import ranking
-from rota.plan.planner.entry import Entry
+from rota.plan.planner.entry import PlanEntry
 from rota.plan.planner.plan import Plan
 from rota.plan.policy.fair_share_report import share_report
 from rota.plan.policy.usage_history import UserProject
@@ -16,14 +16,14 @@ _MOST: Final = 100
 _HINT: Final = "rota share list"
 
 
-def first_by_share(plan: Plan, entry: Entry) -> list[Waits]:
+def first_by_share(plan: Plan, entry: PlanEntry) -> list[Waits]:
     """That others, who were submitted later, go first because of their shares; nothing if there are none."""
     name = entry.ask.queue
     if entry.fixed or plan.queue(name).order == "fifo":
         return []
     before = [
         other
-        for other in plan.class_of(entry.ask).line
+        for other in plan.class_of(entry.ask).jobs
         if other.rank < entry.rank
         and other.rank[:3] == entry.rank[:3]
         and other.ask.queue == name

@@ -9,11 +9,11 @@ import msgspec
 
 from rota.errors import Bug
 from rota.plan.planner import passes
-from rota.plan.planner.entry import Entry
+from rota.plan.planner.entry import PlanEntry
 from rota.plan.planner.plan import Plan
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.priority_class import PriorityClass
-from rota.plan.planner.suspended_job import Exactly, Pinned
+from rota.plan.planner.suspended_job import ExactShape, SuspendedJob
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.quota_counters import QuotaCounter
 from rota.plan.policy.quotas import Quotas
@@ -41,13 +41,13 @@ _MUTABLE: Final = frozenset(
         History,
         Quotas,
         QuotaCounter,
-        Pinned,
+        SuspendedJob,
     )
 )
 #: Never changed once they are made, but for what they remember of their own work.
-_SHARED: Final = frozenset((Site, Shape, Exactly))
+_SHARED: Final = frozenset((Site, Shape, ExactShape))
 _PLAIN: Final = frozenset((int, float, str))
-_SLOTS: Final = Entry.__slots__
+_SLOTS: Final = PlanEntry.__slots__
 
 
 def copy_of(planner: Planner) -> Planner:
@@ -80,7 +80,7 @@ class _Copier:
         made = self._made.get(id(value))
         if made is not None:
             return made
-        if kind is Entry:
+        if kind is PlanEntry:
             return self._entry(value)
         if kind is list:
             return self._list(value)
@@ -104,8 +104,8 @@ class _Copier:
             return value  # asks, policies: frozen
         raise Bug(f"a plan has a {kind.__name__}, and nobody said whether it may be shared")
 
-    def _entry(self, entry: Entry) -> Entry:
-        new = Entry.__new__(Entry)
+    def _entry(self, entry: PlanEntry) -> PlanEntry:
+        new = PlanEntry.__new__(PlanEntry)
         self._made[id(entry)] = new
         for name in _SLOTS:
             setattr(new, name, getattr(entry, name))  # lists and the like in it are replaced, never changed …

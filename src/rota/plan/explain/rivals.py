@@ -8,8 +8,8 @@ from typing import Final
 
 from rota.plan.explain.cause_texts import MOST, ids_text
 from rota.plan.explain.replanning import OWN, lifted
-from rota.plan.explain.trials import Trial
-from rota.plan.planner.entry import WAITING, Entry
+from rota.plan.explain.trials import CauseTrial
+from rota.plan.planner.entry import WAITING, PlanEntry
 from rota.plan.planner.plan import Plan
 from rota.plan.reasons import Cause, Waits
 
@@ -21,7 +21,7 @@ _ROUNDS: Final = 8
 _FEW: Final = 20
 
 
-def with_rivals(plan: Plan, entry: Entry, waits: Waits) -> Waits:
+def with_rivals(plan: Plan, entry: PlanEntry, waits: Waits) -> Waits:
     """The same reason, with those of better rank who would be helped by its end instead of this job."""
     if not waits.causes or all(cause.kind in OWN for cause in waits.causes):
         return waits
@@ -35,7 +35,7 @@ def with_rivals(plan: Plan, entry: Entry, waits: Waits) -> Waits:
     )
 
 
-def rivals(plan: Plan, entry: Entry, causes: Sequence[Cause]) -> list[Waits]:
+def rivals(plan: Plan, entry: PlanEntry, causes: Sequence[Cause]) -> list[Waits]:
     """A reason of its own for them, where several causes were named."""
     first = _first(plan, entry, list(causes))
     if not first:
@@ -48,7 +48,7 @@ def _said(ids: list[int]) -> str:
     return f"{'job' if len(ids) == 1 else 'jobs'} {ids_text(ids)} {'goes' if len(ids) == 1 else 'go'} before it"
 
 
-def _first(plan: Plan, entry: Entry, causes: list[Cause]) -> list[int]:
+def _first(plan: Plan, entry: PlanEntry, causes: list[Cause]) -> list[int]:
     """Who would have to be gone as well; empty: nobody, or that cannot be told."""
     if len(plan.entries) > _MOST_ENTRIES:
         return []
@@ -74,21 +74,21 @@ def begins(plan: Plan, id: int) -> float:
     entry = plan.entries[id]
     if entry.start is not None:
         return entry.start
-    if plan.everybody_planned(entry) or entry.ask.types.besteffort or not is_its_turn(plan, entry):
+    if plan.plans_all(entry) or entry.ask.types.besteffort or not is_its_turn(plan, entry):
         return inf
-    return Trial(plan, id).place().start
+    return CauseTrial(plan, id).place().start
 
 
-def is_its_turn(plan: Plan, entry: Entry) -> bool:
+def is_its_turn(plan: Plan, entry: PlanEntry) -> bool:
     """Where not everybody has a planned start: are those before it such that have no place at all?"""
-    line = plan.class_of(entry.ask).line
+    line = plan.class_of(entry.ask).jobs
     ahead = [other for other in line if other is not entry and other.rank < entry.rank]
     if len(ahead) > _FEW or any(other.start is not None for other in ahead):
         return False
-    return all(Trial(plan, other.id).place().start == inf for other in ahead)
+    return all(CauseTrial(plan, other.id).place().start == inf for other in ahead)
 
 
-def _ahead(plan: Plan, entry: Entry) -> list[int]:
+def _ahead(plan: Plan, entry: PlanEntry) -> list[int]:
     """Waiting jobs of better rank."""
     return [
         other.id
@@ -97,5 +97,5 @@ def _ahead(plan: Plan, entry: Entry) -> list[int]:
     ]
 
 
-def _earlier(one: Entry, other: Entry) -> bool:
+def _earlier(one: PlanEntry, other: PlanEntry) -> bool:
     return (inf if one.start is None else one.start) < (inf if other.start is None else other.start)

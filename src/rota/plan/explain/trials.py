@@ -13,7 +13,7 @@ import msgspec
 
 from rota.plan.explain.plan_copy import copy_plan
 from rota.plan.planner import search
-from rota.plan.planner.entry import SUSPENDED, Entry, Option
+from rota.plan.planner.entry import SUSPENDED, Option, PlanEntry
 from rota.plan.planner.plan import Plan
 from rota.plan.policy.quota_counters import QuotaCounter
 from rota.plan.policy.quota_rules import QuotaRule
@@ -47,7 +47,7 @@ class TrialResult(NamedTuple):
     reason: Waits | None
 
 
-class Trial:
+class CauseTrial:
     """One waiting job, and a plan of its own in which it has no place."""
 
     def __init__(self, plan: Plan, id: int) -> None:
@@ -60,14 +60,14 @@ class Trial:
         self._shapes = self.plan.shapes
         self._others = [other for other in self.plan.entries.values() if self._holds(other)]
 
-    def _holds(self, other: Entry) -> bool:
+    def _holds(self, other: PlanEntry) -> bool:
         """Does it hold resources that this one could have, or get them first?"""
         if other is self.entry or other.home or other.start is None or other.state == SUSPENDED:
             return False
         if not other.ask.types.besteffort:
             return True
         low = self.entry.ask.types.besteffort
-        return low and (other.id in self.plan.guests or other.rank < self.entry.rank)
+        return low and (other.id in self.plan.running_besteffort or other.rank < self.entry.rank)
 
     # -- what there is to take away
 
@@ -136,7 +136,7 @@ class Trial:
                 site.asleep, site.sleeping = 0, {}
         return site
 
-    def _slots(self, left: list[Entry]) -> Slots:
+    def _slots(self, left: list[PlanEntry]) -> Slots:
         plan = self.plan
         slots = Slots(plan.site.everything, plan.now)
         for start, end, mask in plan.closures:
@@ -146,7 +146,7 @@ class Trial:
             slots.cover(other.resources, max(other.start, plan.now), other.end or inf)
         return slots
 
-    def _kept(self, left: list[Entry]) -> Ledger:
+    def _kept(self, left: list[PlanEntry]) -> Ledger:
         """What others take besides resources."""
         ledger = Ledger(self.plan.site, self._limits)
         inner = [other for other in self.plan.entries.values() if other.home and other is not self.entry]
@@ -158,7 +158,7 @@ class Trial:
         return ledger
 
 
-def _is_gone(other: Entry, gone: tuple[str, ...], jobs: frozenset[int] | None) -> bool:
+def _is_gone(other: PlanEntry, gone: tuple[str, ...], jobs: frozenset[int] | None) -> bool:
     return JOBS in gone and (jobs is None or other.id in jobs)
 
 

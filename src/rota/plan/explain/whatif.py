@@ -15,7 +15,7 @@ from rota.plan.planner.planner import Planner
 from rota.plan.reasons import Waits
 
 
-class Answer(NamedTuple):
+class WhatIfAnswer(NamedTuple):
     """When a job would run, or why it would not."""
 
     start: float | None
@@ -26,12 +26,12 @@ class Answer(NamedTuple):
     moves: list[int]  #: waiting jobs that would begin later, or not at all
 
 
-def ask_when(planner: Planner, ask: Ask, now: float) -> Answer:
+def ask_when(planner: Planner, ask: Ask, now: float) -> WhatIfAnswer:
     """What would be decided if this job were submitted now. The planner stays exactly as it is."""
     return ask_copy(copy_of(planner), ask, now)
 
 
-def ask_copy(planner: Planner, ask: Ask, now: float, *, job: int = 0) -> Answer:
+def ask_copy(planner: Planner, ask: Ask, now: float, *, job: int = 0) -> WhatIfAnswer:
     """The same, of a copy that nobody needs any more. `job` is the id it would get where ids order submissions."""
     before = {
         entry.id: entry.start
@@ -47,7 +47,7 @@ def ask_copy(planner: Planner, ask: Ask, now: float, *, job: int = 0) -> Answer:
         if later is None or later > start:
             moves.append(other)
     if id not in planner.plan.entries:  # a reservation that is refused
-        return Answer(None, None, 0, 0, [] if entry.reason is None else [entry.reason], sorted(moves))
+        return WhatIfAnswer(None, None, 0, 0, [] if entry.reason is None else [entry.reason], sorted(moves))
     at_once = entry.start is not None and entry.start <= now
     reasons = [] if at_once else why(planner.plan, entry)
-    return Answer(entry.start, entry.end, entry.resources, entry.alternative, reasons, sorted(moves))
+    return WhatIfAnswer(entry.start, entry.end, entry.resources, entry.alternative, reasons, sorted(moves))

@@ -11,7 +11,7 @@ from rota.plan.explain.rivals import is_its_turn, rivals, with_rivals
 from rota.plan.language.hostlist import fold
 from rota.plan.planner import waking
 from rota.plan.planner.endangered import danger
-from rota.plan.planner.entry import Entry
+from rota.plan.planner.entry import PlanEntry
 from rota.plan.planner.plan import Plan
 from rota.plan.planner.shortfall import count_missing, missing_now
 from rota.plan.planner.unusable_hosts import away_hosts, nowhere
@@ -20,12 +20,12 @@ from rota.plan.site.bitset import positions
 from rota.units import about_duration
 
 
-def why(plan: Plan, entry: Entry) -> list[Waits]:
+def why(plan: Plan, entry: PlanEntry) -> list[Waits]:
     """What keeps a waiting job from beginning now, the strongest reason first."""
     return [*_reasons(plan, entry), *first_by_share(plan, entry)]
 
 
-def _reasons(plan: Plan, entry: Entry) -> list[Waits]:
+def _reasons(plan: Plan, entry: PlanEntry) -> list[Waits]:
     if entry.fixed:
         return [_reserved(plan, entry)]
     if _is_tried(plan, entry) and (found := _causes(plan, entry)):
@@ -35,7 +35,7 @@ def _reasons(plan: Plan, entry: Entry) -> list[Waits]:
     return _planned(plan, entry)
 
 
-def _reserved(plan: Plan, entry: Entry) -> Waits:
+def _reserved(plan: Plan, entry: PlanEntry) -> Waits:
     """Its time has not come or, if it has, something of what it was granted is missing."""
     due = entry.start is not None and entry.start <= plan.now and not plan.counted
     site = plan.site
@@ -57,14 +57,14 @@ def _reserved(plan: Plan, entry: Entry) -> Waits:
     return Waits("reservation", f"{said}; in danger: {missing}", hint=hint)
 
 
-def _is_tried(plan: Plan, entry: Entry) -> bool:
+def _is_tried(plan: Plan, entry: PlanEntry) -> bool:
     """Is it found out by trial what keeps it? Not where it is plain."""
     if entry.trouble is not None or (entry.start is not None and entry.start <= plan.now):
         return False
     return causes.may_try(plan, entry)
 
 
-def _causes(plan: Plan, entry: Entry) -> list[Waits]:
+def _causes(plan: Plan, entry: PlanEntry) -> list[Waits]:
     """All without which it would begin earlier."""
     looked = causes.Causes(plan, entry)
     beyond = entry.start is None and _ahead(plan, entry) and not is_its_turn(plan, entry)
@@ -86,7 +86,7 @@ def _causes(plan: Plan, entry: Entry) -> list[Waits]:
     return [with_rivals(plan, entry, each) for each in found]
 
 
-def _planned(plan: Plan, entry: Entry) -> list[Waits]:
+def _planned(plan: Plan, entry: PlanEntry) -> list[Waits]:
     """The same, as far as it can be seen without a trial."""
     when = _when(plan, entry)
     found = [] if entry.reason is None else [_with(entry.reason, f"{entry.reason.message}; {when}")]
@@ -100,13 +100,13 @@ def _planned(plan: Plan, entry: Entry) -> list[Waits]:
     return found
 
 
-def _when(plan: Plan, entry: Entry) -> str:
+def _when(plan: Plan, entry: PlanEntry) -> str:
     assert entry.start is not None
     left = entry.start - plan.now
     return f"planned to begin in {about_duration(left)}" if left > 0 else "it is about to begin"
 
 
-def _where(plan: Plan, entry: Entry) -> str:
+def _where(plan: Plan, entry: PlanEntry) -> str:
     return "" if plan.counted or not entry.resources else f" on resources {plan.site.spans(entry.resources)}"
 
 
@@ -117,7 +117,7 @@ def _with(reason: Waits, message: str) -> Waits:
 # ------------------------------------------------------------------ no planned start
 
 
-def _unplanned(plan: Plan, entry: Entry) -> Waits:
+def _unplanned(plan: Plan, entry: PlanEntry) -> Waits:
     reason = entry.trouble or entry.reason
     if reason is None:
         return _not_its_turn(plan, entry)
@@ -133,9 +133,9 @@ def _unplanned(plan: Plan, entry: Entry) -> Waits:
     return reason
 
 
-def _not_its_turn(plan: Plan, entry: Entry) -> Waits:
+def _not_its_turn(plan: Plan, entry: PlanEntry) -> Waits:
     """Where not everybody has a planned start."""
-    if entry.ask.types.besteffort or plan.everybody_planned(entry):
+    if entry.ask.types.besteffort or plan.plans_all(entry):
         return Waits("resources", "no start was found for it")
     queue = entry.ask.queue
     ahead = _ahead(plan, entry)
@@ -149,17 +149,17 @@ def _not_its_turn(plan: Plan, entry: Entry) -> Waits:
     )
 
 
-def _ahead(plan: Plan, entry: Entry) -> list[int]:
+def _ahead(plan: Plan, entry: PlanEntry) -> list[int]:
     """Who goes first, where not everybody has a planned start."""
-    if entry.ask.types.besteffort or plan.everybody_planned(entry):
+    if entry.ask.types.besteffort or plan.plans_all(entry):
         return []
-    return [each.id for klass in plan.classes for each in klass.line if each.rank < entry.rank]
+    return [each.id for klass in plan.classes for each in klass.jobs if each.rank < entry.rank]
 
 
 # ------------------------------------------------------------------ a planned start, but not now
 
 
-def _held_up(plan: Plan, entry: Entry, when: str) -> Waits:
+def _held_up(plan: Plan, entry: PlanEntry, when: str) -> Waits:
     """Who holds, until it begins, what it will be given."""
     assert entry.start is not None
     if (asleep := waking.why(plan, entry)) is not None:
@@ -176,7 +176,7 @@ def _held_up(plan: Plan, entry: Entry, when: str) -> Waits:
     return held(entry, holders, f"; {when}{where}")
 
 
-def _goes_before(plan: Plan, entry: Entry, other: Entry) -> bool:
+def _goes_before(plan: Plan, entry: PlanEntry, other: PlanEntry) -> bool:
     """Does it hold anything until this one begins, or less long?"""
     assert entry.start is not None
     if other is entry or other.id == entry.home or other.start is None or (other.end or 0.0) <= plan.now:
@@ -186,7 +186,7 @@ def _goes_before(plan: Plan, entry: Entry, other: Entry) -> bool:
     return not other.ask.types.besteffort or entry.ask.types.besteffort
 
 
-def _same_hosts(plan: Plan, entry: Entry, other: Entry) -> bool:
+def _same_hosts(plan: Plan, entry: PlanEntry, other: PlanEntry) -> bool:
     """Do both take of the same hosts' memory and the like?"""
     if entry.taking is None or other.taking is None or not entry.taking.keys() & other.taking.keys():
         return False

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rota.plan.forecast.free_capacity import CapacityPiece, FreeCapacity
 from rota.plan.forecast.waiting_jobs import Commitment, EqualJobs, Forecast, Key
-from rota.plan.planner.entry import RUNNING, WAITING, Entry
+from rota.plan.planner.entry import RUNNING, WAITING, PlanEntry
 from rota.plan.planner.plan import Plan
 from rota.plan.planner.shortfall import begins_with_rest, is_lacking, missing_words
 from rota.plan.reasons import Waits
@@ -56,7 +56,7 @@ def snapshot(plan: Plan) -> PlanSnapshot:
     return found
 
 
-def _lacking(plan: Plan, entry: Entry, found: PlanSnapshot, closing: int) -> None:
+def _lacking(plan: Plan, entry: PlanEntry, found: PlanSnapshot, closing: int) -> None:
     """A reservation that misses hosts waits for a while, then starts without them or not at all."""
     begins = begins_with_rest(plan, entry)
     if begins is None or entry.end is None:
@@ -66,12 +66,12 @@ def _lacking(plan: Plan, entry: Entry, found: PlanSnapshot, closing: int) -> Non
         found.commitments.append(_commitment(entry, begins, entry.end, closing))
 
 
-def key_of(entry: Entry) -> Key:
+def key_of(entry: PlanEntry) -> Key:
     """The rank of a job, with its id instead of its submission."""
     return (*entry.rank[:-2], entry.id)
 
 
-def _commitment(entry: Entry, start: float, end: float, closing: int) -> Commitment:
+def _commitment(entry: PlanEntry, start: float, end: float, closing: int) -> Commitment:
     types = entry.ask.types
     bound = bool(types.inner or entry.after or entry.resources & closing)
     return Commitment(

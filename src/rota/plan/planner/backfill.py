@@ -12,7 +12,7 @@ from math import inf, nextafter
 from typing import Final
 
 from rota.plan.planner import search
-from rota.plan.planner.entry import WAITING, Entry, Rank, by_rank
+from rota.plan.planner.entry import WAITING, PlanEntry, Rank, by_rank
 from rota.plan.planner.plan import Plan
 from rota.plan.planner.priority_class import PriorityClass
 from rota.plan.timeline.holes import Holes, merged
@@ -24,23 +24,23 @@ _LOOKED_AT: Final = 16
 _MANY_SPANS: Final = 64
 
 
-def below(plan: Plan, klass: PriorityClass, position: int) -> list[Entry]:
+def below(plan: Plan, klass: PriorityClass, position: int) -> list[PlanEntry]:
     """Waiting jobs of worse rank than this place in a class, in order."""
-    found = klass.line[position:]
+    found = klass.jobs[position:]
     at = plan.classes.index(klass)
     for lower in plan.classes[at + 1 :]:
-        found = found + lower.line
+        found = found + lower.jobs
     return found
 
 
-def on_submitted(plan: Plan, klass: PriorityClass, entry: Entry, now: float) -> Iterator[None]:
+def on_submitted(plan: Plan, klass: PriorityClass, entry: PlanEntry, now: float) -> Iterator[None]:
     """A job joined the line: plan it, and those of worse rank after it."""
-    last = klass.line[-1] is entry and not below(plan, klass, len(klass.line))
+    last = klass.jobs[-1] is entry and not below(plan, klass, len(klass.jobs))
     if last and klass.backfill == "conservative":
         search.place(plan, entry, now)
         follow(plan, entry, now)
         return
-    yield from replan_from(plan, klass, bisect_left(klass.line, entry.rank, key=by_rank), now)
+    yield from replan_from(plan, klass, bisect_left(klass.jobs, entry.rank, key=by_rank), now)
 
 
 def on_freed(plan: Plan, freed: list[tuple[float, float]], now: float) -> Iterator[None]:
@@ -77,7 +77,7 @@ def put_back(plan: Plan, klass: PriorityClass, position: int, now: float) -> Ite
         if each.backfill == "conservative":
             if each is not klass:
                 each.freed = []
-            for entry in each.line[position if each is klass else 0 :]:
+            for entry in each.jobs[position if each is klass else 0 :]:
                 if entry.start is None and entry.state == WAITING:
                     search.place(plan, entry, now)
                     follow(plan, entry, now, turn=entry.rank)
@@ -86,15 +86,15 @@ def put_back(plan: Plan, klass: PriorityClass, position: int, now: float) -> Ite
             _first_only(plan, each, now)
 
 
-def again(plan: Plan, entry: Entry, now: float, *, turn: Rank | None = None) -> None:
+def again(plan: Plan, entry: PlanEntry, now: float, *, turn: Rank | None = None) -> None:
     """Take one waiting job out, if it is planned, and put it back at its earliest start."""
     plan.unplan(entry)
-    if plan.everybody_planned(entry):
+    if plan.plans_all(entry):
         search.place(plan, entry, now)
     follow(plan, entry, now, turn=turn)
 
 
-def again_in_order(plan: Plan, entries: list[Entry], now: float) -> None:
+def again_in_order(plan: Plan, entries: list[PlanEntry], now: float) -> None:
     """Put these back, who were taken out, in order of rank; then let begin what may where only the first waits."""
     plan.pending.update(entry.id for entry in entries)
     for entry in entries:
@@ -106,12 +106,12 @@ def again_in_order(plan: Plan, entries: list[Entry], now: float) -> None:
             pass
 
 
-def follow(plan: Plan, entry: Entry, now: float, *, turn: Rank | None = None) -> None:
+def follow(plan: Plan, entry: PlanEntry, now: float, *, turn: Rank | None = None) -> None:
     """Those whose place depends on this one's move with it; those of worse rank than `turn` have theirs yet."""
-    for child in plan.followers(entry):
+    for child in plan.dependents(entry):
         if child.id in plan.pending or (turn is not None and child.rank > turn):
             continue
-        if child.fixed or not plan.everybody_planned(child):
+        if child.fixed or not plan.plans_all(child):
             continue
         if entry.id in child.after:
             wrong = child.start is None or entry.end is None or child.start < entry.end
@@ -121,7 +121,7 @@ def follow(plan: Plan, entry: Entry, now: float, *, turn: Rank | None = None) ->
             again(plan, child, now, turn=turn)
 
 
-def _should_lie_in(child: Entry, container: Entry) -> bool:
+def _should_lie_in(child: PlanEntry, container: PlanEntry) -> bool:
     """Has its container come or gone, or has another one of that name an earlier start?"""
     if container.start is None:
         # Neither planned: nothing moved; containers that lie in each other would follow for ever.
@@ -147,24 +147,24 @@ def _first_only(plan: Plan, klass: PriorityClass, now: float) -> None:
         _look_once(plan, klass, now)
 
 
-def _opened_for(entry: Entry, klass: PriorityClass) -> bool:
+def _opened_for(entry: PlanEntry, klass: PriorityClass) -> bool:
     """Did a container begin that somebody waits for?"""
     if not entry.ask.types.container:
         return False
     names = {str(entry.id), entry.ask.name} - {""}
-    return any(other.ask.types.inner in names for other in klass.line)
+    return any(other.ask.types.inner in names for other in klass.jobs)
 
 
 def _look_once(plan: Plan, klass: PriorityClass, now: float) -> None:
     if klass.head is not None:
         plan.unplan(klass.head)
         klass.head = None
-    klass.hope = None
+    klass.prospect = None
     at_once = nextafter(now, inf)
     head = None
-    stuck: list[Entry] = []
-    line, klass.line = klass.line, []
-    rest: list[Entry] = []
+    stuck: list[PlanEntry] = []
+    line, klass.jobs = klass.jobs, []
+    rest: list[PlanEntry] = []
     for at, entry in enumerate(line):
         if not entry.after and search.place(plan, entry, now, before=at_once):
             plan.starting.append(entry)
@@ -173,7 +173,7 @@ def _look_once(plan: Plan, klass: PriorityClass, now: float) -> None:
             break
         else:
             stuck.append(entry)
-    klass.line = stuck + ([head] if head is not None else []) + rest
+    klass.jobs = stuck + ([head] if head is not None else []) + rest
     if klass.backfill == "none" or head is None:
         return
     klass.head = head
@@ -190,10 +190,10 @@ def _look_once(plan: Plan, klass: PriorityClass, now: float) -> None:
             gone.add(entry.id)
             free = slots.counts[slots.index(now)]
     if gone:
-        klass.line = [entry for entry in klass.line if entry.id not in gone]
+        klass.jobs = [entry for entry in klass.jobs if entry.id not in gone]
 
 
-def _waits_for_room(plan: Plan, klass: PriorityClass, entry: Entry, now: float) -> bool:
+def _waits_for_room(plan: Plan, klass: PriorityClass, entry: PlanEntry, now: float) -> bool:
     """Will it have a start? Where the first gets a reservation, this is it."""
     if klass.backfill == "none" and search.only_wants_room(plan, entry):
         return True
@@ -201,8 +201,8 @@ def _waits_for_room(plan: Plan, klass: PriorityClass, entry: Entry, now: float) 
         return False
     if klass.backfill == "none":
         if entry.start is not None and entry.start > now:
-            heappush(plan.wakes, entry.start)  # perhaps nothing else happens then
-            klass.hope = (entry.start, entry.resources)
+            heappush(plan.recheck_times, entry.start)  # perhaps nothing else happens then
+            klass.prospect = (entry.start, entry.resources)
         plan.unplan(entry)
     return True
 
@@ -223,7 +223,7 @@ def _compress(plan: Plan, klass: PriorityClass, freed: list[tuple[float, float]]
     holes = Holes(slots, now, klass.freed)
     # Without a walltime a job makes way for reservations.
     ways = bool(plan.reserved or plan.closing)
-    for number, entry in enumerate(list(klass.line), 1):
+    for number, entry in enumerate(list(klass.jobs), 1):
         if number % _LOOKED_AT == 0:
             yield
         if entry.state != WAITING:
@@ -233,7 +233,7 @@ def _compress(plan: Plan, klass: PriorityClass, freed: list[tuple[float, float]]
         if start is None:
             if entry.trouble is not None:
                 continue
-        elif start <= now and plan.awake(entry):
+        elif start <= now and plan.is_awake(entry):
             continue
         elif not (
             # More than what became free decides where these go.
@@ -251,7 +251,7 @@ def _compress(plan: Plan, klass: PriorityClass, freed: list[tuple[float, float]]
     del klass.freed[:before]
 
 
-def _may_improve(plan: Plan, entry: Entry, holes: Holes) -> float | None:
+def _may_improve(plan: Plan, entry: PlanEntry, holes: Holes) -> float | None:
     """Could it have an earlier start, or better resources at the same? From when on to look."""
     start, end = entry.start, entry.end
     assert start is not None
@@ -272,7 +272,7 @@ def _may_improve(plan: Plan, entry: Entry, holes: Holes) -> float | None:
     return start if spare else None
 
 
-def _from_when(plan: Plan, entry: Entry, holes: Holes, start: float, end: float) -> float | None:
+def _from_when(plan: Plan, entry: PlanEntry, holes: Holes, start: float, end: float) -> float | None:
     """From when on to look for an earlier start or end than these; None: there is none."""
     own = entry.resources if plan.counted else entry.resources.bit_count()
     found = inf
@@ -291,7 +291,7 @@ def _from_when(plan: Plan, entry: Entry, holes: Holes, start: float, end: float)
 
 def _try_again(
     plan: Plan,
-    entry: Entry,
+    entry: PlanEntry,
     holes: Holes,
     freed: list[tuple[float, float]],
     now: float,
@@ -300,8 +300,8 @@ def _try_again(
     start, end, resources = entry.start, entry.end, entry.resources
     home, alternative = entry.home, entry.alternative
     inner = plan.planned_inside(entry)
-    first_time = entry.id not in plan.was
-    mark = len(plan.given)
+    first_time = entry.id not in plan.promised
+    mark = len(plan.vacated)
     plan.unplan(entry)
     search.place(plan, entry, now, since=since)
     if (
@@ -316,17 +316,17 @@ def _try_again(
         plan.restore([(entry, start, end, resources, home, alternative)])
     if (entry.start, entry.end, entry.resources, entry.home) == (start, end, resources, home):
         plan.restore(inner)
-        del plan.given[mark:]
+        del plan.vacated[mark:]
         if first_time:
-            plan.was.pop(entry.id, None)
+            plan.promised.pop(entry.id, None)
         return
     follow(plan, entry, now, turn=entry.rank)
-    for _entry, begin, until, _resources in plan.given[mark:]:
+    for _entry, begin, until, _resources in plan.vacated[mark:]:
         freed.append((begin, until))
         holes.add(begin, until)
 
 
-def _is_worse(entry: Entry, end: float, resources: int) -> bool:
+def _is_worse(entry: PlanEntry, end: float, resources: int) -> bool:
     """Is its new place worse than one with this end and these resources?"""
     if entry.end is None or entry.end > end:
         return True

@@ -9,21 +9,21 @@ from itertools import combinations
 from math import inf
 
 from rota.plan.planner import search
-from rota.plan.planner.entry import RUNNING, Entry
+from rota.plan.planner.entry import RUNNING, PlanEntry
 from rota.plan.planner.plan import Plan
 from rota.plan.planner.timesharing import may_overlap
 from rota.plan.timeline.shapes import TRIES
 from rota.plan.timeline.slots import Pick
 
 
-def running(plan: Plan) -> list[Entry]:
+def running(plan: Plan) -> list[PlanEntry]:
     """Besteffort jobs that run."""
-    return list(plan.guests.values())
+    return list(plan.running_besteffort.values())
 
 
 def replan(plan: Plan, now: float) -> None:
     """Plan the waiting besteffort jobs in what is left by all others."""
-    waiting = plan.low.line
+    waiting = plan.besteffort_class.jobs
     if not waiting:
         return
     for entry in waiting:
@@ -47,17 +47,17 @@ def replan(plan: Plan, now: float) -> None:
                 _hide(plan, entry, now)
     finally:
         plan.slots, plan.inside, plan.bounds = whole, inside, bounds
-        plan.low_held.clear()
+        plan.placed_besteffort.clear()
 
 
-def _overlaps(entry: Entry) -> bool:
+def _overlaps(entry: PlanEntry) -> bool:
     """May it hold what others hold as well?"""
     return entry.special and not entry.ask.share
 
 
-def _hide(plan: Plan, entry: Entry, now: float) -> None:
+def _hide(plan: Plan, entry: PlanEntry, now: float) -> None:
     """What a besteffort job holds is not free for the next one."""
-    plan.low_held.append(entry)
+    plan.placed_besteffort.append(entry)
     slots = plan.slots_of(entry)
     if slots is None:
         return
@@ -68,7 +68,7 @@ def _hide(plan: Plan, entry: Entry, now: float) -> None:
         slots.cover(entry.resources, start, end)
 
 
-def victims(plan: Plan, entry: Entry) -> list[int]:
+def victims(plan: Plan, entry: PlanEntry) -> list[int]:
     """Besteffort jobs that must end before this one begins."""
     if entry.ask.types.besteffort or plan.counted:
         return []
@@ -94,27 +94,27 @@ def victims(plan: Plan, entry: Entry) -> list[int]:
                             if not gone:
                                 found.append(other.id)
     for id in found:  # it grows: what runs inside a container ends with it
-        inner = plan.lies_inside(plan.running[id])
+        inner = plan.inside_of(plan.running[id])
         found += [each.id for each in inner if each.state == RUNNING and each.id not in found]
     return found
 
 
-def is_in_the_way(guest: Entry, entry: Entry) -> bool:
+def is_in_the_way(guest: PlanEntry, entry: PlanEntry) -> bool:
     """Does a besteffort job hold what another one was given?"""
     if guest.id == entry.home or not guest.resources & entry.resources:
         return False
     return not (guest.home == entry.home and may_overlap(guest.ask, entry.ask))
 
 
-def _youngest_first(entry: Entry) -> tuple[float, int, int]:
+def _youngest_first(entry: PlanEntry) -> tuple[float, int, int]:
     return -(entry.start or 0.0), entry.resources.bit_count(), entry.id
 
 
-def avoid(plan: Plan, entry: Entry, now: float) -> None:
+def avoid(plan: Plan, entry: PlanEntry, now: float) -> None:
     """Who begins, now or at its reserved time, takes what ends the fewest besteffort jobs."""
-    if not any(is_in_the_way(other, entry) for other in plan.guests.values()):
+    if not any(is_in_the_way(other, entry) for other in plan.running_besteffort.values()):
         return
-    if plan.counted or plan.lies_inside(entry) or entry.id in plan.told_for:
+    if plan.counted or plan.inside_of(entry) or entry.id in plan.notified:
         return
     if entry.start is None or entry.end is None or entry.ask.types.besteffort:
         return
@@ -130,13 +130,13 @@ def avoid(plan: Plan, entry: Entry, now: float) -> None:
                     free &= ~other.resources  # it would not be gone in time
         taken = _choose(others, search.picking(plan, entry), free, (begin, entry.end), entry.resources.bit_count())
         if taken:
-            plan.exchange(entry, taken)
+            plan.swap(entry, taken)
     plan.hold(entry, since=begin)
     if entry.ask.types.container:
         plan.open_inside(entry)
 
 
-def _choose(guests: list[Entry], pick: Pick, free: int, span: tuple[float, float], as_many: int) -> int:
+def _choose(guests: list[PlanEntry], pick: Pick, free: int, span: tuple[float, float], as_many: int) -> int:
     """Take so that the fewest besteffort jobs end: then the youngest, then those that lose the least work."""
     holding = sorted((entry for entry in guests if entry.resources & free), key=_youngest_first)
     held = together = 0  #: by one of them; by several, who share it

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import NamedTuple
 
-from rota.plan.planner.entry import WAITING, Entry
+from rota.plan.planner.entry import WAITING, PlanEntry
 from rota.plan.planner.plan import Plan
 from rota.plan.planner.unusable_hosts import NAMED, away_hosts, away_text, listed
 from rota.plan.reasons import Waits
@@ -27,7 +27,7 @@ def endangered(plan: Plan) -> Iterator[Endangered]:
             yield Endangered(id, message)
 
 
-def danger(plan: Plan, entry: Entry) -> str:
+def danger(plan: Plan, entry: PlanEntry) -> str:
     """What of a granted reservation's resources may be missing at its time, in words; empty: nothing."""
     if plan.counted or not entry.fixed or entry.start is None:
         return ""

@@ -10,7 +10,7 @@ from rota.plan.planner import (
     starting,
     suspension,
 )
-from rota.plan.planner.entry import BLOCKED, RUNNING, SUSPENDED, WAITING, Entry
+from rota.plan.planner.entry import BLOCKED, RUNNING, SUSPENDED, WAITING, PlanEntry
 from rota.plan.planner.plan import Plan
 from rota.plan.planner.timesharing import may_share
 from rota.plan.policy.quota_rules import quota_subject
@@ -33,16 +33,16 @@ def ended(plan: Plan, id: int, now: float, *, complete: bool = True, again: bool
     if id in plan.suspended:
         freed += suspension.gone(plan, id, now)
         was_running = was_running or entry.state == SUSPENDED
-    plan.guests.pop(id, None)
-    plan.tangled.discard(id)
-    plan.forget_ties(entry)
+    plan.running_besteffort.pop(id, None)
+    plan.overlapping.discard(id)
+    plan.remove_ties(entry)
     if not was_running:
         plan.reserved.pop(id, None)
-        plan.told_for.discard(id)
+        plan.notified.discard(id)
         plan.late.pop(id, None)
         if entry in plan.starting:
             plan.starting.remove(entry)
-        (plan.low if entry.ask.types.besteffort else plan.class_of(entry.ask)).discard(entry)
+        (plan.besteffort_class if entry.ask.types.besteffort else plan.class_of(entry.ask)).discard(entry)
     elif entry.start is not None:
         width = entry.resources if plan.counted else entry.resources.bit_count()
         if entry.state == RUNNING:
@@ -52,15 +52,15 @@ def ended(plan: Plan, id: int, now: float, *, complete: bool = True, again: bool
     matters = not again and _tell_children(plan, entry, now, complete=complete, ran=was_running)
     _close_container(plan, entry, now)
     plan.slots.forget_before(now)
-    if plan.given or matters or not entry.ask.types.besteffort:
-        freed += [(start, end) for _entry, start, end, _resources in plan.given]
+    if plan.vacated or matters or not entry.ask.types.besteffort:
+        freed += [(start, end) for _entry, start, end, _resources in plan.vacated]
         gentle = all(klass.backfill == "conservative" for klass in plan.classes)
         passes.run(plan, backfill.on_freed(plan, freed, now), now, "what it waits for moved", gentle=gentle)
     else:
         passes.settle(plan, now, "what it waits for moved")
 
 
-def _tell_children(plan: Plan, entry: Entry, now: float, *, complete: bool, ran: bool) -> bool:
+def _tell_children(plan: Plan, entry: PlanEntry, now: float, *, complete: bool, ran: bool) -> bool:
     """Who waits for it may begin, or never will. True if that may let somebody begin who is not besteffort."""
     matters = False
     if complete and ran:
@@ -77,7 +77,7 @@ def _tell_children(plan: Plan, entry: Entry, now: float, *, complete: bool, ran:
                 continue
             plan.late.pop(child.id, None)
             # Where not everybody is planned it may have been the one that others waited behind.
-            matters = matters or not (child.ask.types.besteffort or plan.everybody_planned(child))
+            matters = matters or not (child.ask.types.besteffort or plan.plans_all(child))
             starting.leave(plan, child)
             plan.unplan(child)
             child.fixed = False
@@ -87,7 +87,7 @@ def _tell_children(plan: Plan, entry: Entry, now: float, *, complete: bool, ran:
     return matters
 
 
-def _close_container(plan: Plan, entry: Entry, now: float) -> None:
+def _close_container(plan: Plan, entry: PlanEntry, now: float) -> None:
     """The container is gone: what runs inside holds its resources by itself from now on."""
     if plan.inside.pop(entry.id, None) is None:
         return
@@ -95,7 +95,7 @@ def _close_container(plan: Plan, entry: Entry, now: float) -> None:
         pinned = plan.suspended.get(each.id)
         if pinned is not None and not pinned.mask & ~entry.resources:
             plan.orphans.append((each.id, entry.id))
-    for inner in plan.lies_inside(entry):
+    for inner in plan.inside_of(entry):
         if inner.state != RUNNING:
             plan.unplan(inner)
         inner.home = 0
@@ -105,4 +105,4 @@ def _close_container(plan: Plan, entry: Entry, now: float) -> None:
             for other in overrun.in_the_way(plan, inner, now, inner.end):
                 if not other.home and other.resources & inner.resources and not may_share(inner.ask, other.ask):
                     plan.unplan(other)
-            plan.hold_anyway(inner, plan.slots, now, inner.end)
+            plan.hold_regardless(inner, plan.slots, now, inner.end)

@@ -28,7 +28,7 @@ class Option(NamedTuple):
     hard: bool  #: a walltime ends it by then
 
 
-class Entry:
+class PlanEntry:
     """One job; the planner alone changes it."""
 
     __slots__ = ("after", "alternative", "ask", "blamed", "charged", "counted", "end", "everywhere", "fixed",
@@ -71,9 +71,9 @@ class Entry:
 class Begin(NamedTuple):
     """A job begins now; these besteffort jobs must end first."""
 
-    entry: Entry
+    entry: PlanEntry
     victims: list[int]
 
 
-def by_rank(entry: Entry) -> Rank:
+def by_rank(entry: PlanEntry) -> Rank:
     return entry.rank

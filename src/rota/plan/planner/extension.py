@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from rota.plan.planner import backfill, overrun, passes, search
-from rota.plan.planner.entry import RUNNING, Entry
+from rota.plan.planner.entry import RUNNING, PlanEntry
 from rota.plan.planner.plan import Plan
 
 
@@ -33,7 +33,7 @@ def move_end(plan: Plan, id: int, end: float, now: float, *, force: bool = False
     return end
 
 
-def latest(plan: Plan, entry: Entry, wanted: float) -> float:
+def latest(plan: Plan, entry: PlanEntry, wanted: float) -> float:
     """Until when, at most until `wanted`, nobody else has or was promised what it holds."""
     assert entry.end is not None
     old = entry.end
@@ -57,7 +57,7 @@ def latest(plan: Plan, entry: Entry, wanted: float) -> float:
     return ends[low - 1] if low else old
 
 
-def _possible(plan: Plan, entry: Entry, old: float, end: float) -> bool:
+def _possible(plan: Plan, entry: PlanEntry, old: float, end: float) -> bool:
     slots = plan.slots_of(entry)
     if slots is not None and not entry.special and slots.common(old, end) & entry.resources != entry.resources:
         return False
@@ -73,13 +73,13 @@ def _possible(plan: Plan, entry: Entry, old: float, end: float) -> bool:
     return True
 
 
-def _shared_until(plan: Plan, entry: Entry, old: float, end: float) -> bool:
+def _shared_until(plan: Plan, entry: PlanEntry, old: float, end: float) -> bool:
     """The same for one that may hold resources together with others."""
     room = search.room_beside(plan, entry)
     return room.common(old, end) & entry.resources == entry.resources
 
 
-def _shorten(plan: Plan, entry: Entry, end: float, now: float) -> None:
+def _shorten(plan: Plan, entry: PlanEntry, end: float, now: float) -> None:
     """It ends earlier than expected: what it would have held is free."""
     assert entry.end is not None
     old = entry.end
@@ -90,9 +90,9 @@ def _shorten(plan: Plan, entry: Entry, end: float, now: float) -> None:
     plan.hold(entry, since=max(now, entry.start or now))
     if entry.id in plan.inside:
         plan.open_inside(entry)
-        for inner in plan.lies_inside(entry):
+        for inner in plan.inside_of(entry):
             if inner.start is not None and inner.end is not None and not inner.ask.types.besteffort:
                 plan.inside[entry.id].cover(inner.resources, inner.start, inner.end)
-    plan.expect(entry)
+    plan.watch_end(entry)
     freed = [(end, old if old < inf else end)]
     passes.run(plan, backfill.on_freed(plan, freed, now), now, f"job {entry.id} has a shorter walltime")

@@ -7,26 +7,26 @@ from collections.abc import Iterator
 from heapq import heappush
 
 from rota.plan.planner import backfill, passes
-from rota.plan.planner.entry import Entry, by_rank
+from rota.plan.planner.entry import PlanEntry, by_rank
 from rota.plan.planner.expected_end import new_end
 from rota.plan.planner.plan import Plan
 from rota.plan.planner.timesharing import may_share
 
 
-def outlives(plan: Plan, entry: Entry, now: float) -> None:
+def outlives(plan: Plan, entry: PlanEntry, now: float) -> None:
     """A running job is past its expected end: it keeps its resources, and plans in the way move."""
     assert entry.start is not None
     extend(plan, entry, new_end(entry.start, now), now, f"job {entry.id} runs longer than expected")
 
 
-def begins_late(plan: Plan, entry: Entry, now: float) -> None:
+def begins_late(plan: Plan, entry: PlanEntry, now: float) -> None:
     """Nobody looked at the time when it should have begun: it needs its whole length from now on."""
     end = now + entry.options[entry.alternative].length
     if entry.end is not None and entry.end < end:
         extend(plan, entry, end, now, f"job {entry.id} began later than planned")
 
 
-def extend(plan: Plan, entry: Entry, end: float, now: float, cause: str) -> None:
+def extend(plan: Plan, entry: PlanEntry, end: float, now: float, cause: str) -> None:
     """A running job holds what it has until then."""
     assert entry.start is not None
     assert entry.end is not None
@@ -42,16 +42,16 @@ def extend(plan: Plan, entry: Entry, end: float, now: float, cause: str) -> None
     entry.end = end
     if entry.taking is not None or entry.everywhere:
         plan.ledger.give(entry.id)
-        plan.take_of_hosts(entry)
+        plan.take_amounts(entry)
     slots = plan.slots_of(entry)
     if slots is not None and not entry.ask.types.besteffort:
         if plan.counted:
             slots.take(entry.resources, old, end)
         else:
-            plan.hold_anyway(entry, slots, old, end)
+            plan.hold_regardless(entry, slots, old, end)
     if entry.id in plan.inside:
         plan.open_inside(entry)
-        for inner in plan.lies_inside(entry):
+        for inner in plan.inside_of(entry):
             if inner.start is not None and inner.end is not None and not inner.ask.types.besteffort:
                 plan.inside[entry.id].cover(inner.resources, inner.start, inner.end)
     heappush(plan.overdue, (end, entry.id))
@@ -59,24 +59,24 @@ def extend(plan: Plan, entry: Entry, end: float, now: float, cause: str) -> None
     passes.run(plan, steps, now, cause)
 
 
-def _make_way(plan: Plan, entry: Entry, moving: list[Entry], now: float) -> Iterator[None]:
+def _make_way(plan: Plan, entry: PlanEntry, moving: list[PlanEntry], now: float) -> Iterator[None]:
     """Those in the way, who were taken out, go before all of worse rank again."""
     if moving:
         first = min(moving, key=by_rank)
         klass = plan.class_of(first.ask)
-        at = bisect_left(klass.line, first.rank, key=by_rank)
+        at = bisect_left(klass.jobs, first.rank, key=by_rank)
         yield from backfill.replan_from(plan, klass, at, now)
     backfill.follow(plan, entry, now)
-    yield from backfill.on_freed(plan, [(start, end) for _entry, start, end, _resources in plan.given], now)
+    yield from backfill.on_freed(plan, [(start, end) for _entry, start, end, _resources in plan.vacated], now)
 
 
-def in_the_way(plan: Plan, entry: Entry, start: float, end: float) -> list[Entry]:
+def in_the_way(plan: Plan, entry: PlanEntry, start: float, end: float) -> list[PlanEntry]:
     """Waiting jobs that want, between start and end, what a running job will hold then."""
     if entry.ask.types.besteffort:
         return []
     return [
         other
-        for other in (*plan.starting, *(each for klass in plan.classes for each in klass.line))
+        for other in (*plan.starting, *(each for klass in plan.classes for each in klass.jobs))
         if other.start is not None
         and other.end is not None
         and other.start < end
@@ -86,7 +86,7 @@ def in_the_way(plan: Plan, entry: Entry, start: float, end: float) -> list[Entry
     ]
 
 
-def _meet(plan: Plan, entry: Entry, other: Entry) -> bool:
+def _meet(plan: Plan, entry: PlanEntry, other: PlanEntry) -> bool:
     """Do both want something of which there may be too little?"""
     if plan.counted:
         return True

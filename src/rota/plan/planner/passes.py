@@ -58,8 +58,8 @@ def finish(plan: Plan) -> None:
 def settle(plan: Plan, now: float, cause: str) -> None:
     """An event is over: besteffort jobs take what is left, and promises that were moved are spoken of."""
     besteffort.replan(plan, now)
-    was, plan.was = plan.was, {}
-    given, plan.given = plan.given, []
+    was, plan.promised = plan.promised, {}
+    given, plan.vacated = plan.vacated, []
     for entry, start, end, resources in given:
         if (entry.start, entry.end, entry.resources) == (start, end, resources):
             continue  # it came back to its place
@@ -70,5 +70,5 @@ def settle(plan: Plan, now: float, cause: str) -> None:
         found = plan.entries.get(id)
         if found is None or found.state != WAITING:
             continue
-        if (found.start is None and plan.everybody_planned(found)) or (found.start or promised) > promised:
+        if (found.start is None and plan.plans_all(found)) or (found.start or promised) > promised:
             plan.moved.append(Moved(id, promised, found.start, cause))

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from rota.plan.ask import Ask
 from rota.plan.language.request import ResourceGroup
-from rota.plan.planner.entry import RUNNING, WAITING, Entry, by_rank
+from rota.plan.planner.entry import RUNNING, WAITING, PlanEntry, by_rank
 from rota.plan.planner.priority_class import PriorityClass
-from rota.plan.planner.suspended_job import Pinned
+from rota.plan.planner.suspended_job import SuspendedJob
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import PATIENCE_S, Policy, Queue
 from rota.plan.policy.quotas import Quotas
@@ -29,7 +29,7 @@ from rota.plan.timeline.shapes import Shape
 from rota.plan.timeline.slots import CountedSlots, Slots
 
 #: Who was planned where: start, end, resources, container, alternative.
-Place = tuple[Entry, float, float, int, int, int]
+Place = tuple[PlanEntry, float, float, int, int, int]
 
 
 class Pass(NamedTuple):
@@ -61,14 +61,18 @@ class Plan:
         self.counted = counted
         self.now = now
         self.patience_s = PATIENCE_S  #: so long a reservation waits for resources that are missing
-        self.entries: dict[int, Entry] = {}
+        self.entries: dict[int, PlanEntry] = {}
         self.classes: list[PriorityClass] = []  #: queues of one priority, the highest first
-        self.low = PriorityClass(-inf, "conservative")  #: besteffort jobs, planned when all others are
-        self.running: dict[int, Entry] = {}
-        self.suspended: dict[int, Pinned] = {}  #: some of them are in line to go on
-        self.guests: dict[int, Entry] = {}  #: those that run and are besteffort
-        self.low_held: list[Entry] = []  #: while besteffort jobs are planned: those that have a place already
-        self.reserved: dict[int, Entry] = {}  #: granted reservations that have not begun
+        self.besteffort_class = PriorityClass(
+            -inf, "conservative"
+        )  #: besteffort jobs, planned when all others are
+        self.running: dict[int, PlanEntry] = {}
+        self.suspended: dict[int, SuspendedJob] = {}  #: some of them are in line to go on
+        self.running_besteffort: dict[int, PlanEntry] = {}  #: those that run and are besteffort
+        self.placed_besteffort: list[
+            PlanEntry
+        ] = []  #: while besteffort jobs are planned: those that have a place already
+        self.reserved: dict[int, PlanEntry] = {}  #: granted reservations that have not begun
         self.moved: list[Moved] = []
         self.expired: list[int] = []  #: waiting jobs whose time is over
         self.orphans: list[tuple[int, int]] = []  #: jobs that run, and the container of theirs that is gone
@@ -79,22 +83,26 @@ class Plan:
             for user, seconds in (usage or {}).items():
                 self.usage.add(user, "", seconds, seconds, now)
         self.limits = dict(limits or {})
-        self.starting: list[Entry] = []  #: chosen to begin at once
+        self.starting: list[PlanEntry] = []  #: chosen to begin at once
         self.starts: list[tuple[float, int]] = []  #: heap of planned starts, some of them outdated
         self.overdue: list[tuple[float, int]] = []  #: heap of expected ends of what runs, some of them outdated
         self.expiries: list[tuple[float, int]] = []  #: heap of moments after which a waiting job gives up
         self.notices: list[tuple[float, int]] = []  #: heap: when to look who must leave for which reservation
         #: besteffort jobs that must leave now: the reservation that they leave for, and when that begins
         self.noticed: list[tuple[int, int, float]] = []
-        self.told_for: set[int] = set()  #: reservations that some were told to leave for: they take nothing else
+        self.notified: set[int] = set()  #: reservations that some were told to leave for: they take nothing else
         self.exchanged: list[int] = []  #: reservations that took other resources, so that fewer must leave
-        self.wakes: list[float] = []  #: heap of moments at which somebody who has no planned start may begin
-        self.children: dict[int, list[Entry]] = {}
-        self.inner_jobs: dict[str, list[Entry]] = {}  #: id or name of a container → who asked to lie in it
-        self.was: dict[int, float] = {}  #: what those were promised that this event took out
-        self.given: list[tuple[Entry, float, float, int]] = []  #: who gave up which places meanwhile
-        self.late: dict[int, Entry] = {}  #: reservations that lack resources, or whose parents still run
-        self.tangled: set[int] = set()  #: jobs that hold what others held already, as where one outlived its time
+        self.recheck_times: list[
+            float
+        ] = []  #: heap of moments at which somebody who has no planned start may begin
+        self.children: dict[int, list[PlanEntry]] = {}
+        self.inner_jobs: dict[str, list[PlanEntry]] = {}  #: id or name of a container → who asked to lie in it
+        self.promised: dict[int, float] = {}  #: what those were promised that this event took out
+        self.vacated: list[tuple[PlanEntry, float, float, int]] = []  #: who gave up which places meanwhile
+        self.late: dict[int, PlanEntry] = {}  #: reservations that lack resources, or whose parents still run
+        self.overlapping: set[int] = (
+            set()
+        )  #: jobs that hold what others held already, as where one outlived its time
         self.pending: set[int] = set()  #: waiting jobs that are about to be planned
         #: a pass is paused after so many steps, until `work` is called; None: never
         self.pause_after: int | None = None
@@ -127,7 +135,7 @@ class Plan:
         self.close(self.slots)
         self.ledger = Ledger(site, self.limits)
         self.inside: dict[int, Slots] = {}  #: container → what is free inside
-        self.special: dict[int, Entry] = {}  #: who may hold resources together with others
+        self.sharing: dict[int, PlanEntry] = {}  #: who may hold resources together with others
         self.bounds: dict[object, Bounds] = {}
         self.shapes: dict[tuple[ResourceGroup, ...], Shape] = {}  #: what each request means here
 
@@ -156,21 +164,21 @@ class Plan:
         insort(self.classes, found, key=lambda each: -each.priority)
         return found
 
-    def everybody_planned(self, entry: Entry) -> bool:
+    def plans_all(self, entry: PlanEntry) -> bool:
         """Does everybody of its queue have a planned start?"""
         return not entry.ask.types.besteffort and self.class_of(entry.ask).backfill == "conservative"
 
     # -- what is held
 
-    def awake(self, entry: Entry) -> bool:
+    def is_awake(self, entry: PlanEntry) -> bool:
         """Can a job begin on what it was given? Nothing begins on a host that sleeps."""
         return self.counted or not entry.resources & self.site.asleep
 
-    def slots_of(self, entry: Entry) -> Slots | None:
+    def slots_of(self, entry: PlanEntry) -> Slots | None:
         """Where the job's resources are taken from; None: nowhere that others look at."""
         return self.inside.get(entry.home) if entry.home else self.slots
 
-    def hold(self, entry: Entry, since: float | None = None) -> None:
+    def hold(self, entry: PlanEntry, since: float | None = None) -> None:
         """What the entry was given is not free any more."""
         start, end = entry.start, entry.end
         assert start is not None
@@ -181,10 +189,10 @@ class Plan:
             slots = self.slots_of(entry)
             if slots is not None:
                 if entry.special:
-                    self.special[entry.id] = entry
+                    self.sharing[entry.id] = entry
                 if since is not None and not self.counted:
                     # A job that may not share with it can be there still.
-                    self.hold_anyway(entry, slots, begin, end)
+                    self.hold_regardless(entry, slots, begin, end)
                 elif entry.special:
                     slots.cover(entry.resources, begin, end)
                 else:
@@ -193,36 +201,36 @@ class Plan:
             number = entry.resources if self.counted else entry.resources.bit_count()
             self.quotas.take(entry.counted, entry.id, number, start, end)
         if entry.taking is not None or entry.everywhere:
-            self.take_of_hosts(entry)
+            self.take_amounts(entry)
         if entry.id in self.suspended:
             self.hold_ballast(entry)
 
-    def take_of_hosts(self, entry: Entry) -> None:
+    def take_amounts(self, entry: PlanEntry) -> None:
         assert entry.start is not None
         assert entry.end is not None
         span, low = (entry.start, entry.end), entry.ask.types.besteffort
         self.ledger.take(entry.id, entry.taking, entry.everywhere, entry.resources, span, low=low)
 
-    def hold_anyway(self, entry: Entry, slots: Slots, start: float, end: float) -> None:
+    def hold_regardless(self, entry: PlanEntry, slots: Slots, start: float, end: float) -> None:
         """It holds what perhaps is not free."""
         if start < end and slots.common(start, end) & entry.resources != entry.resources:
-            self.tangled.add(entry.id)
+            self.overlapping.add(entry.id)
         slots.cover(entry.resources, start, end)
 
-    def _uncover(self, entry: Entry, slots: Slots, start: float, end: float) -> None:
+    def _uncover(self, entry: PlanEntry, slots: Slots, start: float, end: float) -> None:
         """It gives back what others may hold as well."""
         home = self.entries.get(entry.home)
         if home is not None and home.start is not None and home.end is not None:
             start, end = max(start, home.start), min(end, home.end)
         slots.uncover(entry.resources, start, end)
         self.close(slots, entry.resources, since=start, until=end)
-        for other in (*self.running.values(), *self.reserved.values(), *self.special.values()):
+        for other in (*self.running.values(), *self.reserved.values(), *self.sharing.values()):
             if other is entry or other.home != entry.home or other.ask.types.besteffort:
                 continue
             if other.start is not None and other.end is not None and other.resources & entry.resources:
                 slots.cover(other.resources & entry.resources, max(other.start, start), min(other.end, end))
 
-    def drop(self, entry: Entry, since: float) -> None:
+    def drop(self, entry: PlanEntry, since: float) -> None:
         """What the entry was given is free from this moment on."""
         start, end = entry.start, entry.end
         if start is None or end is None:
@@ -231,8 +239,8 @@ class Plan:
         slots = self.slots_of(entry)
         if slots is not None and not entry.ask.types.besteffort:
             kept = entry.state == RUNNING or entry.fixed
-            if entry.special or (kept and not self.counted and (self.tangled or entry.home)):
-                self.special.pop(entry.id, None)
+            if entry.special or (kept and not self.counted and (self.overlapping or entry.home)):
+                self.sharing.pop(entry.id, None)
                 self._uncover(entry, slots, begin, end)
             else:
                 slots.give(entry.resources, begin, end)
@@ -242,14 +250,14 @@ class Plan:
             self.quotas.give(entry.counted, entry.id)
         self.ledger.give(entry.id)
 
-    def unplan(self, entry: Entry) -> None:
+    def unplan(self, entry: PlanEntry) -> None:
         """The waiting job has no planned start any more; nor have those planned inside it."""
         if entry.start is None or entry.end is None:
             return
         if not entry.ask.types.besteffort:
-            self.was.setdefault(entry.id, entry.start)
-            self.given.append((entry, entry.start, entry.end, entry.resources))
-        for inner in self.lies_inside(entry):
+            self.promised.setdefault(entry.id, entry.start)
+            self.vacated.append((entry, entry.start, entry.end, entry.resources))
+        for inner in self.inside_of(entry):
             if inner.state == WAITING:
                 self.unplan(inner)
                 inner.home = 0
@@ -261,13 +269,13 @@ class Plan:
         self.inside.pop(entry.id, None)
         if entry in self.starting:
             self.starting.remove(entry)
-            if not self.everybody_planned(entry):
+            if not self.plans_all(entry):
                 self.class_of(entry.ask).add(entry)
 
-    def exchange(self, entry: Entry, resources: int) -> None:
+    def swap(self, entry: PlanEntry, resources: int) -> None:
         """Who begins now takes other resources; what it had is free for others."""
         if resources != entry.resources and entry.end is not None:
-            self.given.append((entry, self.now, entry.end, entry.resources))
+            self.vacated.append((entry, self.now, entry.end, entry.resources))
             entry.resources = resources
 
     def restore(self, places: list[Place]) -> None:
@@ -278,9 +286,9 @@ class Plan:
             self.hold(entry)
             if entry.ask.types.container:
                 self.open_inside(entry)
-            self.will_start(entry)
+            self.schedule_start(entry)
 
-    def will_start(self, entry: Entry) -> None:
+    def schedule_start(self, entry: PlanEntry) -> None:
         assert entry.start is not None
         if len(self.starts) > 1000 + 4 * len(self.entries):
             there = self.entries.values()
@@ -292,7 +300,7 @@ class Plan:
 
     # -- containers, and who depends on whom
 
-    def containers(self, name: str) -> list[Entry]:
+    def containers(self, name: str) -> list[PlanEntry]:
         """The container of this id, or all of this name: those with a place, by start, or else the others."""
         if name.isdigit() and (found := self.entries.get(int(name))) is not None and found.ask.types.container:
             return [found]
@@ -301,42 +309,42 @@ class Plan:
             return sorted(open, key=lambda entry: (entry.start or 0.0, entry.id))
         return [entry for entry in self.entries.values() if entry.ask.types.container and entry.ask.name == name]
 
-    def open_inside(self, entry: Entry) -> None:
+    def open_inside(self, entry: PlanEntry) -> None:
         """All of the container is free for those who ask to lie in it."""
         assert entry.start is not None
         assert entry.end is not None
         slots = self.inside[entry.id] = Slots.within(entry.resources, entry.start, entry.end)
         self.close(slots, since=entry.start)
 
-    def lies_in(self, entry: Entry) -> None:
+    def add_inner(self, entry: PlanEntry) -> None:
         """It asked to lie in a container."""
         self.inner_jobs.setdefault(entry.ask.types.inner, []).append(entry)
 
-    def expect(self, entry: Entry) -> None:
+    def watch_end(self, entry: PlanEntry) -> None:
         """When its end has come, somebody must look."""
         if entry.end is not None:
             heappush(self.overdue, (entry.end, entry.id))
 
-    def lies_inside(self, entry: Entry) -> list[Entry]:
+    def inside_of(self, entry: PlanEntry) -> list[PlanEntry]:
         """Who has a place inside this container."""
         if not entry.ask.types.container:
             return []
         return [inner for inner in self.asked_inside(entry) if inner.home == entry.id and inner.start is not None]
 
-    def asked_inside(self, entry: Entry) -> list[Entry]:
+    def asked_inside(self, entry: PlanEntry) -> list[PlanEntry]:
         names = {str(entry.id): None, entry.ask.name: None}
         return [inner for name in names if name for inner in self.inner_jobs.get(name, ())]
 
-    def planned_inside(self, entry: Entry) -> list[Place]:
+    def planned_inside(self, entry: PlanEntry) -> list[Place]:
         """Waiting jobs inside a container, outer ones first, and where."""
         found = []
-        for inner in self.lies_inside(entry):
+        for inner in self.inside_of(entry):
             if inner.state == WAITING and inner.start is not None and inner.end is not None:
                 found.append((inner, inner.start, inner.end, inner.resources, inner.home, inner.alternative))
                 found += self.planned_inside(inner)
         return found
 
-    def followers(self, entry: Entry) -> list[Entry]:
+    def dependents(self, entry: PlanEntry) -> list[PlanEntry]:
         """Waiting jobs whose place depends on this one's, in order of rank."""
         if entry.id not in self.children and not entry.ask.types.container:
             return []
@@ -345,7 +353,7 @@ class Plan:
             found += [each for each in self.asked_inside(entry) if each.state == WAITING and each not in found]
         return sorted(found, key=by_rank)
 
-    def forget_ties(self, entry: Entry) -> None:
+    def remove_ties(self, entry: PlanEntry) -> None:
         """It depends on nothing any more."""
         siblings = self.inner_jobs.get(entry.ask.types.inner)
         if siblings is not None and entry in siblings:
@@ -357,7 +365,7 @@ class Plan:
             if children is not None and entry in children:
                 children.remove(entry)
 
-    def hold_ballast(self, entry: Entry) -> None:
+    def hold_ballast(self, entry: PlanEntry) -> None:
         """What it keeps is its own until it begins again."""
         pinned = self.suspended[entry.id]
         self.ledger.give(~entry.id)

@@ -19,7 +19,7 @@ from rota.plan.planner import (
     suspension,
     timers,
 )
-from rota.plan.planner.entry import Begin, Entry
+from rota.plan.planner.entry import Begin, PlanEntry
 from rota.plan.planner.plan import Plan
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import Policy
@@ -55,20 +55,20 @@ class Planner:
         after: Iterable[int] = (),
         submitted: float | None = None,
         serial: int = 0,
-    ) -> Entry:
+    ) -> PlanEntry:
         """A new job: it is planned behind all jobs of better rank, and jobs of worse rank after it.
 
         `submitted` and `serial` (the order of jobs submitted at one moment) default to those of this call.
         """
         return submission.submit(self.plan, id, ask, now, after=after, submitted=submitted, serial=serial)
 
-    def modify(self, id: int, ask: Ask, now: float) -> Entry:
+    def modify(self, id: int, ask: Ask, now: float) -> PlanEntry:
         """A waiting job asks for something else: it leaves, and comes again with its old time of submission."""
         return submission.modify(self.plan, id, ask, now)
 
     def adopt(
         self, id: int, ask: Ask, *, start: float, resources: int, now: float, end: float | None = None
-    ) -> Entry:
+    ) -> PlanEntry:
         """A job that runs already; `end`: until then, if that is not what it asked for."""
         return submission.adopt(self.plan, id, ask, start=start, resources=resources, now=now, end=end)
 
@@ -80,7 +80,7 @@ class Planner:
 
     def keep(
         self, id: int, ask: Ask, now: float, *, resources: int, alternative: int, submitted: float, serial: int
-    ) -> Entry:
+    ) -> PlanEntry:
         """A reservation that was granted before this plan existed keeps its time and its resources.
 
         If its time is over it is not in the plan afterwards, and `reason` of the entry says so.

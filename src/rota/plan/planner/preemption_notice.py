@@ -8,28 +8,28 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from rota.plan.planner import besteffort
-from rota.plan.planner.entry import Entry
+from rota.plan.planner.entry import PlanEntry
 from rota.plan.planner.plan import Plan
 
 
-def reserved(plan: Plan, entry: Entry) -> None:
+def reserved(plan: Plan, entry: PlanEntry) -> None:
     """A reservation was granted: whoever runs there already may have to leave in time."""
-    for guest in plan.guests.values():
+    for guest in plan.running_besteffort.values():
         _expect(plan, guest, entry)
 
 
-def guest_runs(plan: Plan, guest: Entry) -> None:
+def guest_runs(plan: Plan, guest: PlanEntry) -> None:
     """A besteffort job began, perhaps where something is reserved."""
     for entry in plan.reserved.values():
         _expect(plan, guest, entry)
 
 
-def _expect(plan: Plan, guest: Entry, entry: Entry) -> None:
+def _expect(plan: Plan, guest: PlanEntry, entry: PlanEntry) -> None:
     if guest.ask.leave_s > 0 and entry.start is not None and _may_be_in_the_way(plan, guest, entry):
         heappush(plan.notices, (entry.start - guest.ask.leave_s, entry.id))
 
 
-def _may_be_in_the_way(plan: Plan, guest: Entry, entry: Entry) -> bool:
+def _may_be_in_the_way(plan: Plan, guest: PlanEntry, entry: PlanEntry) -> bool:
     """Might it hold, when the reservation begins, something of what that was given?"""
     if _ends_before(guest, entry):
         return False
@@ -40,7 +40,7 @@ def _may_be_in_the_way(plan: Plan, guest: Entry, entry: Entry) -> bool:
     return not set(plan.site.hosts_of(guest.resources)).isdisjoint(plan.site.hosts_of(entry.resources))
 
 
-def _ends_before(guest: Entry, entry: Entry) -> bool:
+def _ends_before(guest: PlanEntry, entry: PlanEntry) -> bool:
     """Does its walltime end it before the reservation begins?"""
     if not guest.options or guest.end is None or entry.start is None or guest.end > entry.start:
         return False
@@ -66,7 +66,7 @@ def give(plan: Plan, now: float) -> None:
             if _ends_before(guest, entry):
                 continue
             if moment <= now:
-                plan.told_for.add(id)
+                plan.notified.add(id)
                 plan.noticed.append((victim, id, entry.start))
             else:
                 heappush(plan.notices, (moment, id))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from rota.plan.planner import backfill
-from rota.plan.planner.entry import Entry, Rank, by_rank
+from rota.plan.planner.entry import PlanEntry, Rank, by_rank
 from rota.plan.planner.plan import Plan
 from rota.plan.planner.priority_class import PriorityClass
 from rota.plan.planner.timesharing import WHOLE
@@ -19,7 +19,7 @@ from rota.plan.policy.policy import Queue
 REFRESH_S: Final = 60.0
 
 
-def charge(plan: Plan, entry: Entry, now: float) -> None:
+def charge(plan: Plan, entry: PlanEntry, now: float) -> None:
     """A running job has used its resources since it began, or since the last time."""
     if entry.start is not None:
         since = max(entry.start, entry.charged)
@@ -27,7 +27,7 @@ def charge(plan: Plan, entry: Entry, now: float) -> None:
         entry.charged = max(since, now)
 
 
-def charge_rest(plan: Plan, entry: Entry, now: float) -> None:
+def charge_rest(plan: Plan, entry: PlanEntry, now: float) -> None:
     """A running job has ended: what it asked for beyond that counts as asked."""
     charge(plan, entry, now)
     left_s = max(0.0, entry.end - now) if entry.end is not None else 0.0
@@ -35,13 +35,13 @@ def charge_rest(plan: Plan, entry: Entry, now: float) -> None:
         plan.usage.add(entry.ask.user, entry.ask.project, 0.0, _cores(plan, entry) * left_s, now)
 
 
-def _cores(plan: Plan, entry: Entry) -> float:
+def _cores(plan: Plan, entry: PlanEntry) -> float:
     if entry.ask.share:
         return entry.ask.share / WHOLE
     return entry.resources if plan.counted else entry.resources.bit_count()
 
 
-def rank_of(plan: Plan, entry: Entry, now: float, targets: Mapping[str, Targets] | None = None) -> Rank:
+def rank_of(plan: Plan, entry: PlanEntry, now: float, targets: Mapping[str, Targets] | None = None) -> Rank:
     """Where it stands; `targets`: those of `share_targets`, if many jobs are ranked."""
     queue = plan.queue(entry.ask.queue)
     own: Targets | None = None
@@ -85,16 +85,16 @@ def _may_change(plan: Plan, klass: PriorityClass, now: float) -> bool:
     if any(queue.order != "fifo" for queue in queues):
         return True
     patience = min(queue.max_wait_s for queue in queues)
-    return any(now - entry.submitted > patience for entry in klass.line)
+    return any(now - entry.submitted > patience for entry in klass.jobs)
 
 
 def ranks_change(plan: Plan) -> bool:
     if all(queue.order == "fifo" for queue in plan.policy.queues.values()):
         return False
-    return any(plan.queue(entry.ask.queue).order != "fifo" for klass in plan.classes for entry in klass.line)
+    return any(plan.queue(entry.ask.queue).order != "fifo" for klass in plan.classes for entry in klass.jobs)
 
 
-def refresh(plan: Plan, now: float, submitted: Entry | None = None) -> Iterator[None] | None:
+def refresh(plan: Plan, now: float, submitted: PlanEntry | None = None) -> Iterator[None] | None:
     """Rank waiting jobs anew where ranks depend on time or use, and plan again from the first that changed.
 
     A job that was just submitted is planned as well.
@@ -104,20 +104,20 @@ def refresh(plan: Plan, now: float, submitted: Entry | None = None) -> Iterator[
         plan.ranked_at = now
         charge_running(plan, now)
         targets = share_targets(plan)
-        for each in reversed((*plan.classes, plan.low)):
+        for each in reversed((*plan.classes, plan.besteffort_class)):
             if not _may_change(plan, each, now):
                 continue
-            before = each.line[:]
-            for entry in each.line:
+            before = each.jobs[:]
+            for entry in each.jobs:
                 entry.rank = rank_of(plan, entry, now, targets)
-            each.line.sort(key=by_rank)
-            if each is not plan.low and each.line != before:
-                pairs = zip(before, each.line, strict=True)
+            each.jobs.sort(key=by_rank)
+            if each is not plan.besteffort_class and each.jobs != before:
+                pairs = zip(before, each.jobs, strict=True)
                 klass, at = each, next(at for at, (a, b) in enumerate(pairs) if a is not b)
     if submitted is not None and not submitted.ask.types.besteffort:
         own = plan.class_of(submitted.ask)
         if klass is None or klass.priority < own.priority:
             return backfill.on_submitted(plan, own, submitted, now)
         if klass is own:
-            at = min(at, bisect_left(own.line, submitted.rank, key=by_rank))
+            at = min(at, bisect_left(own.jobs, submitted.rank, key=by_rank))
     return backfill.replan_from(plan, klass, at, now) if klass is not None else None

@@ -9,7 +9,7 @@ from typing import Final
 
 from rota.plan.planner import backfill, preemption_notice, search
 from rota.plan.planner.endangered import closed_then
-from rota.plan.planner.entry import Entry, by_rank
+from rota.plan.planner.entry import PlanEntry, by_rank
 from rota.plan.planner.plan import Plan
 from rota.plan.planner.shortfall import missing_now
 from rota.plan.planner.timesharing import may_share
@@ -21,7 +21,7 @@ _NAMED: Final = 5
 _MOST: Final = 100
 
 
-def may_reserve(plan: Plan, entry: Entry, now: float) -> bool:
+def may_reserve(plan: Plan, entry: PlanEntry, now: float) -> bool:
     ask = entry.ask
     assert ask.at is not None
     if ask.types.besteffort or ask.types.inner:
@@ -36,12 +36,12 @@ def may_reserve(plan: Plan, entry: Entry, now: float) -> bool:
     return False
 
 
-def reserve(plan: Plan, entry: Entry, now: float) -> Iterator[None]:
+def reserve(plan: Plan, entry: PlanEntry, now: float) -> Iterator[None]:
     """Grant or reject a reservation: it sees what is of better rank as fixed, like any submission."""
     at = entry.ask.at
     assert at is not None
     klass = plan.class_of(entry.ask)
-    position = bisect_left(klass.line, entry.rank, key=by_rank)
+    position = bisect_left(klass.jobs, entry.rank, key=by_rank)
     for other in backfill.below(plan, klass, position):
         plan.unplan(other)
     if search.place(plan, entry, now, since=at, before=nextafter(at, inf)):
@@ -55,12 +55,12 @@ def reserve(plan: Plan, entry: Entry, now: float) -> Iterator[None]:
                 position = 0
     else:
         del plan.entries[entry.id]
-        plan.forget_ties(entry)
+        plan.remove_ties(entry)
         entry.reason = _rejected(plan, entry, at)
     return backfill.put_back(plan, klass, position, now)
 
 
-def _rejected(plan: Plan, entry: Entry, at: float) -> Waits:
+def _rejected(plan: Plan, entry: PlanEntry, at: float) -> Waits:
     """Why it cannot begin then, and who is in the way."""
     message = "rejected: its resources are not free at that time"
     if entry.reason is not None:
@@ -77,7 +77,7 @@ def _rejected(plan: Plan, entry: Entry, at: float) -> Waits:
     return Waits("reservation", message, blockers=tuple(ids[:_MOST]))
 
 
-def _holders(plan: Plan, entry: Entry, at: float) -> Iterator[Entry]:
+def _holders(plan: Plan, entry: PlanEntry, at: float) -> Iterator[PlanEntry]:
     """Who has, while it would run, something of what it could take."""
     end = at + max((option.length for option in entry.options), default=0.0)
     wanted = _wanted(plan, entry)
@@ -90,7 +90,7 @@ def _holders(plan: Plan, entry: Entry, at: float) -> Iterator[Entry]:
             yield other
 
 
-def _wanted(plan: Plan, entry: Entry) -> int:
+def _wanted(plan: Plan, entry: PlanEntry) -> int:
     """What it could take."""
     wanted = 0
     for alternative in entry.ask.alternatives:
@@ -99,18 +99,18 @@ def _wanted(plan: Plan, entry: Entry) -> int:
     return wanted & plan.site.usable
 
 
-def _endless_before(plan: Plan, entry: Entry) -> list[Entry]:
+def _endless_before(plan: Plan, entry: PlanEntry) -> list[PlanEntry]:
     """Waiting jobs that nothing ends in time, planned where a reservation was granted for later."""
     return [
         other
         for klass in plan.classes
-        for other in klass.line
+        for other in klass.jobs
         if other.start is not None and entry.end is not None and plan.now < other.start < entry.end
         and not other.home and not other.options[other.alternative].hard and other.resources & entry.resources
     ]  # fmt: skip
 
 
-def all_there(plan: Plan, entry: Entry, now: float) -> bool:
+def all_there(plan: Plan, entry: PlanEntry, now: float) -> bool:
     """May the reservation begin? With what is missing it waits a while, then begins with fewer."""
     if plan.counted:
         return True

@@ -7,7 +7,7 @@ from math import inf, nextafter
 from typing import Final
 
 from rota.plan.ask import Ask
-from rota.plan.planner.entry import WAITING, Entry, Option
+from rota.plan.planner.entry import WAITING, Option, PlanEntry
 from rota.plan.planner.plan import Plan
 from rota.plan.planner.suspended_job import prepare
 from rota.plan.planner.timesharing import WHOLE, full_cores, may_overlap, may_share
@@ -25,7 +25,7 @@ _NOWHERE: Final = (0,)
 # ------------------------------------------------------------------ what a request means here
 
 
-def ready(plan: Plan, entry: Entry) -> None:
+def ready(plan: Plan, entry: PlanEntry) -> None:
     """Work out what the job's request means on the present site."""
     ask = entry.ask
     usable = plan.site.everything if plan.counted else plan.site.usable
@@ -54,7 +54,7 @@ def ready(plan: Plan, entry: Entry) -> None:
         prepare(pinned)
 
 
-def _impossible(plan: Plan, entry: Entry, usable: int) -> Waits | None:
+def _impossible(plan: Plan, entry: PlanEntry, usable: int) -> Waits | None:
     """Why no set of resources, were all of them free, could do."""
     if plan.counted:
         if entry.least <= plan.site.count:
@@ -80,12 +80,12 @@ def _impossible(plan: Plan, entry: Entry, usable: int) -> Waits | None:
 
 def shapes_of(plan: Plan, ask: Ask) -> list[Shape]:
     """What each of a job's alternatives means on this site."""
-    entry = Entry(0, ask, plan.now)
+    entry = PlanEntry(0, ask, plan.now)
     ready(plan, entry)
     return [option.shape for option in entry.options]
 
 
-def only_wants_room(plan: Plan, entry: Entry) -> bool:
+def only_wants_room(plan: Plan, entry: PlanEntry) -> bool:
     """Will there certainly be a time at which it can begin?"""
     types = entry.ask.types
     if entry.trouble is not None or entry.counted is not None or entry.after or entry.everywhere:
@@ -97,7 +97,7 @@ def only_wants_room(plan: Plan, entry: Entry) -> bool:
 # ------------------------------------------------------------------ finding a place
 
 
-def place(plan: Plan, entry: Entry, now: float, *, before: float = inf, since: float | None = None) -> bool:
+def place(plan: Plan, entry: PlanEntry, now: float, *, before: float = inf, since: float | None = None) -> bool:
     """Plan a waiting job at its earliest possible end. False if there is none; `reason` says why."""
     resuming = entry.id in plan.suspended
     if resuming:
@@ -115,12 +115,12 @@ def place(plan: Plan, entry: Entry, now: float, *, before: float = inf, since: f
     plan.hold(entry)
     if entry.ask.types.container:
         plan.open_inside(entry)
-    plan.will_start(entry)
+    plan.schedule_start(entry)
     return True
 
 
 def find(
-    plan: Plan, entry: Entry, now: float, *, before: float, since: float | None
+    plan: Plan, entry: PlanEntry, now: float, *, before: float, since: float | None
 ) -> tuple[float, int, int] | None:
     """Start, resources and number of the alternative that ends first."""
     entry.blamed = False
@@ -165,7 +165,7 @@ def find(
 
 
 def _search(
-    plan: Plan, entry: Entry, option: Option, slots: Slots, *, after: float, before: float, fresh: bool
+    plan: Plan, entry: PlanEntry, option: Option, slots: Slots, *, after: float, before: float, fresh: bool
 ) -> tuple[float, int] | None:
     shape, length, _hard = option
     choosing = _choosing(plan, entry, option)
@@ -199,7 +199,7 @@ def _search(
     return None
 
 
-def _refused(plan: Plan, entry: Entry, taken: int, start: float, end: float) -> float | None:
+def _refused(plan: Plan, entry: PlanEntry, taken: int, start: float, end: float) -> float | None:
     """When to look again, if a quota or a limit forbids this; None if nothing does."""
     if entry.counted is not None and plan.quotas is not None:
         number = taken if plan.counted else taken.bit_count()
@@ -220,19 +220,19 @@ def _refused(plan: Plan, entry: Entry, taken: int, start: float, end: float) -> 
     return None
 
 
-def _choosing(plan: Plan, entry: Entry, option: Option) -> Choosing | None:
+def _choosing(plan: Plan, entry: PlanEntry, option: Option) -> Choosing | None:
     """How to choose for it where more than free resources matters."""
     if plan.counted:
         return None
     shape, hard = option.shape, option.hard
     taking = entry.taking
     # Who is suspended holds memory and the like without a core.
-    crowded = bool(plan.special or plan.suspended)
+    crowded = bool(plan.sharing or plan.suspended)
     if taking is not None and not crowded and not plan.ledger.may_lack(taking):
         taking = None
     blocking = [] if hard or entry.ask.at is not None else obstacles(plan)
     split = 0  #: cores that are shared already: better one of these than another whole one
-    for each in plan.special.values() if entry.ask.share else ():
+    for each in plan.sharing.values() if entry.ask.share else ():
         split |= each.resources if each.ask.share else 0
     asleep = plan.site.asleep & shape.eligible
     waking = ready_times(plan.site, plan.now) if asleep else []
@@ -266,7 +266,7 @@ def _choosing(plan: Plan, entry: Entry, option: Option) -> Choosing | None:
     return Choosing(pick, also)
 
 
-def picking(plan: Plan, entry: Entry) -> Pick:
+def picking(plan: Plan, entry: PlanEntry) -> Pick:
     """How to choose for it by the alternative that was chosen."""
     option = entry.options[entry.alternative]
     choosing = _choosing(plan, entry, option)
@@ -280,7 +280,7 @@ def obstacles(plan: Plan) -> list[tuple[float, int]]:
     return found
 
 
-def not_before(plan: Plan, entry: Entry, now: float) -> tuple[float, Waits | None]:
+def not_before(plan: Plan, entry: PlanEntry, now: float) -> tuple[float, Waits | None]:
     """The earliest start that its parents and terms allow."""
     earliest = now
     postpone = entry.ask.types.postpone
@@ -296,7 +296,7 @@ def not_before(plan: Plan, entry: Entry, now: float) -> tuple[float, Waits | Non
     return earliest, None
 
 
-def _why_nowhere(plan: Plan, entry: Entry, before: float) -> Waits | None:
+def _why_nowhere(plan: Plan, entry: PlanEntry, before: float) -> Waits | None:
     if before != inf:
         return None  # only an early start was looked for
     types = entry.ask.types
@@ -321,7 +321,7 @@ def _why_nowhere(plan: Plan, entry: Entry, before: float) -> Waits | None:
 # ------------------------------------------------------------------ what is free, as a job sees it
 
 
-def _homes(plan: Plan, entry: Entry) -> Sequence[int] | Waits:
+def _homes(plan: Plan, entry: PlanEntry) -> Sequence[int] | Waits:
     """The containers in which it may lie, those that begin first first; 0: it lies in none."""
     inner = entry.ask.types.inner
     if not inner:
@@ -340,23 +340,23 @@ def _homes(plan: Plan, entry: Entry) -> Sequence[int] | Waits:
     return homes
 
 
-def room(plan: Plan, entry: Entry) -> Slots:
+def room(plan: Plan, entry: PlanEntry) -> Slots:
     """The free resources as this job sees them, in the container that it lies in."""
     slots = plan.inside[entry.home] if entry.home else plan.slots
     return _shared(plan, entry, slots) if entry.special else slots
 
 
-def room_beside(plan: Plan, entry: Entry) -> Slots:
+def room_beside(plan: Plan, entry: PlanEntry) -> Slots:
     """What one that holds resources together with others could hold besides."""
     return _shared(plan, entry, plan.slots_of(entry) or plan.slots)
 
 
-def _shared(plan: Plan, entry: Entry, slots: Slots) -> Slots:
+def _shared(plan: Plan, entry: PlanEntry, slots: Slots) -> Slots:
     """The free resources, with those that others hold who let this job have them as well."""
-    if not plan.special and not plan.low_held:
+    if not plan.sharing and not plan.placed_besteffort:
         return slots
     view = slots.copy()
-    here = [each for each in plan.special.values() if each.home == entry.home and each is not entry]
+    here = [each for each in plan.sharing.values() if each.home == entry.home and each is not entry]
     for each in here:
         view.uncover(each.resources, max(each.start or 0.0, plan.now), each.end or inf)
     for each in here:
@@ -366,10 +366,10 @@ def _shared(plan: Plan, entry: Entry, slots: Slots) -> Slots:
         for core, start, end in full_cores(here, WHOLE - entry.ask.share):
             view.cover(core, max(start, plan.now), end)
     # Who outlived his time may hold what others hold as well, or what lies beyond its container's end.
-    for each in (*plan.running.values(), *plan.reserved.values()) if plan.tangled else ():
+    for each in (*plan.running.values(), *plan.reserved.values()) if plan.overlapping else ():
         if each.home == entry.home and not each.special and not each.ask.types.besteffort:
             view.cover(each.resources, max(each.start or 0.0, plan.now), each.end or inf)
-    for each in plan.low_held:
+    for each in plan.placed_besteffort:
         if each.home == entry.home and not may_overlap(entry.ask, each.ask):
             view.cover(each.resources, max(each.start or 0.0, plan.now), each.end or inf)
     if entry.home:
@@ -378,7 +378,7 @@ def _shared(plan: Plan, entry: Entry, slots: Slots) -> Slots:
     return view
 
 
-def _hint_walltime(entry: Entry) -> str:
+def _hint_walltime(entry: PlanEntry) -> str:
     return f"rota modify {entry.id} --walltime TIME"
 
 

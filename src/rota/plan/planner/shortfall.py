@@ -10,13 +10,13 @@ from rota.plan.planner.timesharing import may_share
 from rota.plan.site.bitset import positions
 
 if TYPE_CHECKING:
-    from rota.plan.planner.entry import Entry
+    from rota.plan.planner.entry import PlanEntry
 
 #: Of many hosts and jobs only so many are named.
 _NAMED: Final = 5
 
 
-def missing_words(plan: Plan, entry: Entry, missing: int) -> list[str]:
+def missing_words(plan: Plan, entry: PlanEntry, missing: int) -> list[str]:
     """Which of its resources are missing, and why: hosts that may not be used, and jobs that still run there."""
     site = plan.site
     closed = missing & (~site.usable | site.asleep)
@@ -36,7 +36,7 @@ def missing_words(plan: Plan, entry: Entry, missing: int) -> list[str]:
     return found
 
 
-def missing_now(plan: Plan, entry: Entry) -> int:
+def missing_now(plan: Plan, entry: PlanEntry) -> int:
     """Of what a reservation was granted, that which it could not have now."""
     missing = entry.resources & (~plan.site.usable | plan.site.asleep)
     for other in plan.running.values():
@@ -47,7 +47,7 @@ def missing_now(plan: Plan, entry: Entry) -> int:
     return missing
 
 
-def begins_with_rest(plan: Plan, entry: Entry) -> float | None:
+def begins_with_rest(plan: Plan, entry: PlanEntry) -> float | None:
     """When a reservation of which hosts may not be used would begin with what is there; None: it would not."""
     away = entry.resources & ~plan.site.usable & ~plan.site.asleep
     assert entry.start is not None
@@ -55,14 +55,14 @@ def begins_with_rest(plan: Plan, entry: Entry) -> float | None:
     return None if away == entry.resources or (entry.end is not None and begins >= entry.end) else begins
 
 
-def is_lacking(plan: Plan, entry: Entry) -> bool:
+def is_lacking(plan: Plan, entry: PlanEntry) -> bool:
     """Is it a reservation with hosts that may not be used now?"""
     if plan.counted or not entry.fixed or entry.start is None:
         return False
     return bool(entry.resources & ~plan.site.usable & ~plan.site.asleep)
 
 
-def count_missing(plan: Plan, entry: Entry) -> str:
+def count_missing(plan: Plan, entry: PlanEntry) -> str:
     """In words, how much is missing of what a reservation was granted; empty: nothing is."""
     missing = 0 if plan.counted else missing_now(plan, entry)
     if not missing:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import inf
 
 from rota.plan.planner import backfill, passes, ranking, search, suspension
-from rota.plan.planner.entry import WAITING, Entry
+from rota.plan.planner.entry import WAITING, PlanEntry
 from rota.plan.planner.plan import Plan
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import Policy
@@ -21,13 +21,13 @@ def change_site(plan: Plan, site: Site, now: float) -> None:
     staying = [*plan.running.values(), *plan.reserved.values()]
     staying.sort(key=lambda entry: _depth(plan, entry))  # containers before what lies in them
     ids = {entry.id: plan.site.ids(entry.resources) for entry in staying} if not plan.counted else {}
-    counted: list[Entry] = []
+    counted: list[PlanEntry] = []
     for entry in plan.entries.values():
         if entry.counted is not None and entry.start is not None and plan.quotas is not None:
             counted.append(entry)
         if entry.state == WAITING and not entry.fixed:
             if entry.start is not None and entry.end is not None and not entry.ask.types.besteffort:
-                plan.was.setdefault(entry.id, entry.start)
+                plan.promised.setdefault(entry.id, entry.start)
             entry.start = entry.end = None
             entry.resources = entry.home = 0
     plan.site = site
@@ -54,7 +54,7 @@ def change_site(plan: Plan, site: Site, now: float) -> None:
     passes.run(plan, _all_again(plan, counted, now), now, "the resources changed")
 
 
-def _all_again(plan: Plan, counted: list[Entry], now: float) -> Iterator[None]:
+def _all_again(plan: Plan, counted: list[PlanEntry], now: float) -> Iterator[None]:
     """Plan everybody who waits anew on a new site; so far they are counted in their quotas as they were."""
     waiting = [entry for entry in plan.entries.values() if entry.state == WAITING and not entry.fixed]
     for number, entry in enumerate(counted, 1):
@@ -69,7 +69,7 @@ def _all_again(plan: Plan, counted: list[Entry], now: float) -> Iterator[None]:
     yield from backfill.replan(plan, now)
 
 
-def _depth(plan: Plan, entry: Entry) -> int:
+def _depth(plan: Plan, entry: PlanEntry) -> int:
     """In how many containers it lies."""
     depth = 0
     while entry.home:
@@ -80,8 +80,8 @@ def _depth(plan: Plan, entry: Entry) -> int:
 def _unchoose(plan: Plan) -> None:
     """Those that were about to begin wait again."""
     for entry in plan.starting:
-        klass = plan.low if entry.ask.types.besteffort else plan.class_of(entry.ask)
-        if entry not in klass.line:
+        klass = plan.besteffort_class if entry.ask.types.besteffort else plan.class_of(entry.ask)
+        if entry not in klass.jobs:
             klass.add(entry)
     plan.starting = []
 
@@ -102,13 +102,13 @@ def change_rules(
     """
     passes.finish(plan)
     _unchoose(plan)
-    waiting = [entry for klass in (*plan.classes, plan.low) for entry in klass.line]
+    waiting = [entry for klass in (*plan.classes, plan.besteffort_class) for entry in klass.jobs]
     for entry in plan.entries.values():
         entry.counted = None  # the old quotas are gone with all that they counted
     if quotas is not None and plan.quotas is not None:
         quotas.remember(plan.quotas.spent)
     plan.policy, plan.quotas, plan.limits = policy, quotas, dict(limits)
-    plan.classes, plan.low.line = [], []
+    plan.classes, plan.besteffort_class.jobs = [], []
     if usage is not None:
         plan.usage = usage
         for entry in plan.running.values():
@@ -117,5 +117,5 @@ def change_rules(
     targets = ranking.share_targets(plan)
     for entry in waiting:
         entry.rank = ranking.rank_of(plan, entry, now, targets)
-        (plan.low if entry.ask.types.besteffort else plan.class_of(entry.ask)).add(entry)
+        (plan.besteffort_class if entry.ask.types.besteffort else plan.class_of(entry.ask)).add(entry)
     change_site(plan, site, now)

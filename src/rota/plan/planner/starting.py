@@ -13,7 +13,7 @@ from rota.plan.planner import (
     reservations,
     suspension,
 )
-from rota.plan.planner.entry import RUNNING, WAITING, Begin, Entry
+from rota.plan.planner.entry import RUNNING, WAITING, Begin, PlanEntry
 from rota.plan.planner.plan import Plan
 
 
@@ -39,7 +39,7 @@ def begin(plan: Plan, now: float) -> list[Begin]:
             plan.expired.append(entry.id)  # what it lacked did not come
         elif entry.after or (entry.fixed and not reservations.all_there(plan, entry, now)):
             plan.late[entry.id] = entry  # what it waits for is late as well
-        elif not plan.awake(entry):
+        elif not plan.is_awake(entry):
             plan.late[entry.id] = entry  # its hosts are being woken
         elif entry.ask.types.besteffort:
             if entry not in guests:
@@ -48,12 +48,14 @@ def begin(plan: Plan, now: float) -> list[Begin]:
             begun.append(_begin(plan, entry, now))
     if plan.paused is not None:
         guests = []  # they have their turn when everybody else is planned
-    elif plan.low.line and (begun or any(each.start is not None and each.start < now for each in guests)):
+    elif plan.besteffort_class.jobs and (
+        begun or any(each.start is not None and each.start < now for each in guests)
+    ):
         besteffort.replan(plan, now)
         guests = [
             each
-            for each in plan.low.line
-            if each.start is not None and each.start <= now and not each.after and plan.awake(each)
+            for each in plan.besteffort_class.jobs
+            if each.start is not None and each.start <= now and not each.after and plan.is_awake(each)
         ]
     begun += [_begin(plan, entry, now) for entry in guests if entry.start is not None and entry.start <= now]
     for each in begun:
@@ -64,7 +66,7 @@ def begin(plan: Plan, now: float) -> list[Begin]:
     return begun
 
 
-def _begin(plan: Plan, entry: Entry, now: float) -> Begin:
+def _begin(plan: Plan, entry: PlanEntry, now: float) -> Begin:
     besteffort.avoid(plan, entry, now)
     leave(plan, entry)
     victims = besteffort.victims(plan, entry)
@@ -90,18 +92,18 @@ def next_start(plan: Plan) -> float | None:
     return None
 
 
-def leave(plan: Plan, entry: Entry) -> None:
+def leave(plan: Plan, entry: PlanEntry) -> None:
     """The job waits no more."""
     if entry.fixed:
         plan.reserved.pop(entry.id, None)
-        plan.told_for.discard(entry.id)
+        plan.notified.discard(entry.id)
     elif entry.ask.types.besteffort:
-        plan.low.discard(entry)
+        plan.besteffort_class.discard(entry)
     else:
         plan.class_of(entry.ask).discard(entry)
 
 
-def run(plan: Plan, entry: Entry) -> None:
+def run(plan: Plan, entry: PlanEntry) -> None:
     """The job, which holds its resources, runs."""
     entry.state = RUNNING
     entry.reason = None
@@ -109,9 +111,9 @@ def run(plan: Plan, entry: Entry) -> None:
     if entry.id in plan.suspended:
         suspension.begun(plan, entry)
     if entry.ask.types.besteffort:
-        plan.guests[entry.id] = entry
+        plan.running_besteffort[entry.id] = entry
         if plan.reserved:
             preemption_notice.guest_runs(plan, entry)
     if entry.ask.types.container and entry.id not in plan.inside and not plan.counted:
         plan.open_inside(entry)
-    plan.expect(entry)
+    plan.watch_end(entry)

@@ -17,7 +17,7 @@ from rota.plan.planner import (
     search,
     starting,
 )
-from rota.plan.planner.entry import RUNNING, WAITING, Entry
+from rota.plan.planner.entry import RUNNING, WAITING, PlanEntry
 from rota.plan.planner.expected_end import new_end
 from rota.plan.planner.plan import Plan
 from rota.plan.reasons import Waits
@@ -33,14 +33,14 @@ def submit(
     after: Iterable[int] = (),
     submitted: float | None = None,
     serial: int = 0,
-) -> Entry:
+) -> PlanEntry:
     """A new job: it is planned behind all of better rank, and those of worse rank after it.
 
     `submitted` and `serial`, of jobs submitted at one moment, are given where they are not those of this call.
     """
     passes.finish(plan)
     plan.now = now
-    entry = Entry(id, ask, now if submitted is None else submitted)
+    entry = PlanEntry(id, ask, now if submitted is None else submitted)
     entry.serial = serial
     search.ready(plan, entry)
     if ask.at is not None and not reservations.may_reserve(plan, entry, now):
@@ -51,19 +51,19 @@ def submit(
             entry.after.add(parent)
             plan.children.setdefault(parent, []).append(entry)
     if ask.types.inner:
-        plan.lies_in(entry)
+        plan.add_inner(entry)
     entry.rank = ranking.rank_of(plan, entry, now)
     limits = [moment for moment in (ask.types.expire, ask.types.deadline) if moment is not None]
     if limits:
         heappush(plan.expiries, (min(limits), id))
     if ask.types.besteffort:
-        plan.low.add(entry)
+        plan.besteffort_class.add(entry)
         steps = ranking.refresh(plan, now, submitted=entry) or iter(())
     elif ask.at is not None:
         steps = reservations.reserve(plan, entry, now)
     else:
         if ask.types.postpone is not None and plan.class_of(ask).backfill != "conservative":
-            heappush(plan.wakes, ask.types.postpone)
+            heappush(plan.recheck_times, ask.types.postpone)
         plan.class_of(ask).add(entry)
         steps = ranking.refresh(plan, now, submitted=entry) or iter(())
     passes.run(plan, steps, now, f"reservation {id}" if entry.fixed else f"job {id} goes first")
@@ -72,11 +72,11 @@ def submit(
 
 def adopt(
     plan: Plan, id: int, ask: Ask, *, start: float, resources: int, now: float, end: float | None = None
-) -> Entry:
+) -> PlanEntry:
     """A job that runs already; `end`: until then, if that is not what it asked for."""
     passes.finish(plan)
     plan.now = now
-    entry = Entry(id, ask, start)
+    entry = PlanEntry(id, ask, start)
     search.ready(plan, entry)
     plan.entries[id] = entry
     length = entry.options[0].length if entry.options else ask.time_s
@@ -100,7 +100,7 @@ def adopt(
 
 def keep(
     plan: Plan, id: int, ask: Ask, now: float, *, resources: int, alternative: int, submitted: float, serial: int
-) -> Entry:
+) -> PlanEntry:
     """A reservation that was granted before there was this plan keeps its time and its resources.
 
     Only when its time is over it is NOT kept, and `reason` says so.
@@ -108,7 +108,7 @@ def keep(
     passes.finish(plan)
     plan.now = now
     assert ask.at is not None
-    entry = Entry(id, ask, submitted)
+    entry = PlanEntry(id, ask, submitted)
     entry.serial = serial
     search.ready(plan, entry)
     entry.alternative = alternative if alternative < len(entry.options) else 0
@@ -128,14 +128,14 @@ def keep(
     preemption_notice.reserved(plan, entry)
     if ask.types.container and not plan.counted:
         plan.inside[id] = Slots.within(resources, ask.at, end)
-    plan.will_start(entry)
+    plan.schedule_start(entry)
     if in_the_way:
         backfill.again_in_order(plan, in_the_way, now)
     passes.settle(plan, now, f"reservation {id}")
     return entry
 
 
-def modify(plan: Plan, id: int, ask: Ask, now: float) -> Entry:
+def modify(plan: Plan, id: int, ask: Ask, now: float) -> PlanEntry:
     """A waiting job asks for something else: it leaves, and comes again with its old time of submission."""
     old = plan.entries[id]
     after, submitted, serial = set(old.after), old.submitted, old.serial
@@ -144,7 +144,7 @@ def modify(plan: Plan, id: int, ask: Ask, now: float) -> Entry:
     return submit(plan, id, ask, now, after=after, submitted=submitted, serial=serial)
 
 
-def _lay_in(plan: Plan, entry: Entry) -> int:
+def _lay_in(plan: Plan, entry: PlanEntry) -> int:
     """The container that a job which runs already was placed in; 0: it is not there."""
     homes = [each for each in plan.containers(entry.ask.types.inner) if each.id in plan.inside]
     homes.sort(key=lambda each: (bool(entry.resources & ~each.resources), each.state != RUNNING))

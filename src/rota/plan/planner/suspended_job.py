@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from rota.plan.planner.entry import Entry, Option
+from rota.plan.planner.entry import Option, PlanEntry
 from rota.plan.reasons import Waits
 from rota.plan.timeline.shapes import Shape, Short
 
 
-class Exactly(Shape):
+class ExactShape(Shape):
     """These resources and no others."""
 
     def __init__(self, mask: int) -> None:
@@ -28,13 +28,13 @@ class Exactly(Shape):
         return mask
 
 
-class Pinned:
+class SuspendedJob:
     """A suspended job, and what it comes back to."""
 
     __slots__ = ("entry", "hard", "ids", "left_s", "mask", "since", "until")
 
     def __init__(
-        self, entry: Entry, ids: tuple[int, ...], mask: int, *, left_s: float, hard: bool, since: float
+        self, entry: PlanEntry, ids: tuple[int, ...], mask: int, *, left_s: float, hard: bool, since: float
     ) -> None:
         self.entry = entry
         self.ids = ids
@@ -45,10 +45,10 @@ class Pinned:
         self.until = since  #: so long it keeps its ballast if it has no planned start
 
 
-def prepare(pinned: Pinned) -> None:
+def prepare(pinned: SuspendedJob) -> None:
     """Its one option: its own cores, for what is left."""
     entry = pinned.entry
-    entry.options = [Option(Exactly(pinned.mask), pinned.left_s, pinned.hard)]
+    entry.options = [Option(ExactShape(pinned.mask), pinned.left_s, pinned.hard)]
     entry.least, entry.shortest, entry.kind = pinned.mask.bit_count(), pinned.left_s, None
     entry.alternative = 0
     if not pinned.mask or pinned.mask.bit_count() < len(pinned.ids):

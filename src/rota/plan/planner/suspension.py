@@ -15,10 +15,10 @@ import msgspec
 
 from rota.plan.ask import Ask
 from rota.plan.planner import backfill, passes, ranking, search
-from rota.plan.planner.entry import RUNNING, SUSPENDED, WAITING, Entry, by_rank
+from rota.plan.planner.entry import RUNNING, SUSPENDED, WAITING, PlanEntry, by_rank
 from rota.plan.planner.expected_end import new_end
 from rota.plan.planner.plan import Plan
-from rota.plan.planner.suspended_job import Pinned
+from rota.plan.planner.suspended_job import SuspendedJob
 from rota.plan.policy.quota_rules import quota_subject
 
 #: Nobody is expected to be away for less.
@@ -46,11 +46,11 @@ def suspend(plan: Plan, id: int, now: float, *, left_s: float) -> None:
         plan.quotas.spend(entry.counted, quota_subject(entry.ask), width, entry.start, now)
     hard = bool(entry.options) and entry.options[min(entry.alternative, len(entry.options) - 1)].hard
     plan.drop(entry, since=now)
-    plan.tangled.discard(id)
+    plan.overlapping.discard(id)
     ids = tuple(plan.site.ids(entry.resources))
     # Until then nobody else was promised what it keeps.
     until = entry.end
-    _pin(plan, Pinned(entry, ids, entry.resources, left_s=left_s, hard=hard, since=now), until)
+    _pin(plan, SuspendedJob(entry, ids, entry.resources, left_s=left_s, hard=hard, since=now), until)
     passes.run(plan, backfill.on_freed(plan, freed, now), now, f"job {id} was suspended")
 
 
@@ -60,17 +60,17 @@ def adopt(
     """A job that was suspended before there was this plan."""
     passes.finish(plan)
     plan.now = now
-    entry = Entry(id, ask, since)
+    entry = PlanEntry(id, ask, since)
     plan.entries[id] = entry
     if ask.types.inner:
-        plan.lies_in(entry)
+        plan.add_inner(entry)
     known = tuple(ids)
     mask = plan.site.mask(each for each in known if plan.site.knows(each))
     until = now + max(_LEAST_S, left_s)
-    _pin(plan, Pinned(entry, known, mask, left_s=left_s, hard=hard, since=since), until)
+    _pin(plan, SuspendedJob(entry, known, mask, left_s=left_s, hard=hard, since=since), until)
 
 
-def _pin(plan: Plan, pinned: Pinned, until: float) -> None:
+def _pin(plan: Plan, pinned: SuspendedJob, until: float) -> None:
     entry = pinned.entry
     entry.state = SUSPENDED
     entry.ask = _without_moments(entry.ask)
@@ -107,7 +107,7 @@ def resume(plan: Plan, id: int, now: float, *, left_s: float, submitted: float, 
     passes.run(plan, steps, now, f"job {id} resumes")
 
 
-def _stand_back(plan: Plan, pinned: Pinned, now: float) -> None:
+def _stand_back(plan: Plan, pinned: SuspendedJob, now: float) -> None:
     """It was about to resume, and stays suspended."""
     entry = pinned.entry
     if entry.state != WAITING:
@@ -121,7 +121,7 @@ def _stand_back(plan: Plan, pinned: Pinned, now: float) -> None:
     passes.run(plan, backfill.on_freed(plan, freed, now), now, f"job {entry.id} stays suspended")
 
 
-def begun(plan: Plan, entry: Entry) -> None:
+def begun(plan: Plan, entry: PlanEntry) -> None:
     """It goes on: what it held as ballast it holds as a running job by now."""
     plan.ledger.give(~entry.id)
     del plan.suspended[entry.id]
@@ -139,7 +139,7 @@ def gone(plan: Plan, id: int, now: float) -> list[tuple[float, float]]:
 # ------------------------------------------------------------------ what it wants, and what it keeps
 
 
-def stays(plan: Plan, pinned: Pinned, now: float) -> None:
+def stays(plan: Plan, pinned: SuspendedJob, now: float) -> None:
     """It has not come back for long: it keeps its ballast for longer, and plans in the way move."""
     passes.finish(plan)
     entry, old = pinned.entry, pinned.until
@@ -149,7 +149,7 @@ def stays(plan: Plan, pinned: Pinned, now: float) -> None:
         return  # it is known when it comes back
     moving = [
         other
-        for other in (*plan.starting, *(each for klass in plan.classes for each in klass.line))
+        for other in (*plan.starting, *(each for klass in plan.classes for each in klass.jobs))
         if other is not entry
         and other.start is not None
         and other.end is not None
@@ -163,16 +163,16 @@ def stays(plan: Plan, pinned: Pinned, now: float) -> None:
     passes.run(plan, _make_way(plan, moving, now), now, f"job {entry.id} stays suspended")
 
 
-def _make_way(plan: Plan, moving: list[Entry], now: float) -> Iterator[None]:
+def _make_way(plan: Plan, moving: list[PlanEntry], now: float) -> Iterator[None]:
     if moving:
         first = min(moving, key=by_rank)
         klass = plan.class_of(first.ask)
-        at = bisect_left(klass.line, first.rank, key=by_rank)
+        at = bisect_left(klass.jobs, first.rank, key=by_rank)
         yield from backfill.replan_from(plan, klass, at, now)
-    yield from backfill.on_freed(plan, [(start, end) for _entry, start, end, _resources in plan.given], now)
+    yield from backfill.on_freed(plan, [(start, end) for _entry, start, end, _resources in plan.vacated], now)
 
 
-def _meet(plan: Plan, pinned: Pinned, other: Entry) -> bool:
+def _meet(plan: Plan, pinned: SuspendedJob, other: PlanEntry) -> bool:
     """Do both want something that is not a core, of which there may be too little?"""
     entry = pinned.entry
     if entry.everywhere.keys() & other.everywhere.keys():

@@ -44,8 +44,8 @@ def tick(plan: Plan, now: float) -> None:
     if plan.notices and plan.notices[0][0] <= now:
         preemption_notice.give(plan, now)
     woken = False
-    while plan.wakes and plan.wakes[0] <= now:
-        woken = heappop(plan.wakes) <= now
+    while plan.recheck_times and plan.recheck_times[0] <= now:
+        woken = heappop(plan.recheck_times) <= now
     steps = ranking.refresh(plan, now)
     if steps is None and woken:
         steps = backfill.on_freed(plan, [], now)
@@ -58,7 +58,9 @@ def tick(plan: Plan, now: float) -> None:
 def _is_due(plan: Plan, now: float) -> bool:
     """Is there something that time alone has changed?"""
     moments = [plan.ranked_at + REFRESH_S]
-    moments += [heap[0][0] for heap in (plan.overdue, plan.expiries, plan.notices) if heap] + plan.wakes[:1]
+    moments += [heap[0][0] for heap in (plan.overdue, plan.expiries, plan.notices) if heap] + plan.recheck_times[
+        :1
+    ]
     return bool(plan.late) or min(moments) <= now
 
 
@@ -77,7 +79,7 @@ def next_event(plan: Plan) -> float | None:
             times.append(end)
             break
         heappop(plan.overdue)
-    times += plan.wakes[:1]
+    times += plan.recheck_times[:1]
     if plan.notices:
         times.append(plan.notices[0][0])
     if plan.expiries:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rota.plan.ask import Ask
-from rota.plan.planner.entry import Entry
+from rota.plan.planner.entry import PlanEntry
 
 #: A core, in hundredths.
 WHOLE = 100
@@ -34,7 +34,7 @@ def may_overlap(one: Ask, other: Ask) -> bool:
     return not (one.share and other.share) and may_share(one, other)
 
 
-def full_cores(sharing: Iterable[Entry], most: int) -> Iterator[tuple[int, float, float]]:
+def full_cores(sharing: Iterable[PlanEntry], most: int) -> Iterator[tuple[int, float, float]]:
     """Cores of which more than so many hundredths are taken, and from when to when."""
     edges: dict[int, list[tuple[float, int]]] = {}
     for entry in sharing:

@@ -7,7 +7,7 @@ from typing import Final
 
 from rota.plan.language.hostlist import fold
 from rota.plan.language.request import Alternative
-from rota.plan.planner.entry import Entry
+from rota.plan.planner.entry import PlanEntry
 from rota.plan.planner.plan import Plan
 from rota.plan.reasons import Waits
 from rota.plan.site.resources import ASLEEP, DRAINED, LEAVING, Site
@@ -59,7 +59,7 @@ def listed(hosts: Sequence[str]) -> str:
     return ", ".join(hosts) if len(hosts) <= NAMED else fold(hosts)
 
 
-def nowhere(plan: Plan, entry: Entry, reason: Waits) -> Waits:
+def nowhere(plan: Plan, entry: PlanEntry, reason: Waits) -> Waits:
     """It may only be that too many hosts cannot be used now."""
     site = plan.site
     away = site.everything & ~site.usable

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from rota.plan.language.hostlist import fold
-from rota.plan.planner.entry import WAITING, Entry
+from rota.plan.planner.entry import WAITING, PlanEntry
 from rota.plan.planner.expected_end import new_end
 from rota.plan.planner.plan import Plan
 from rota.plan.reasons import Waits
@@ -46,7 +46,9 @@ def next_starts(plan: Plan, hosts: Iterable[str]) -> dict[str, float]:
         if entry.state == WAITING and entry.start is not None and entry.resources & left
     ]
     # Where only the first waits, it has no place of its own.
-    planned += [klass.hope for klass in plan.classes if klass.hope is not None and klass.hope[1] & left]
+    planned += [
+        klass.prospect for klass in plan.classes if klass.prospect is not None and klass.prospect[1] & left
+    ]
     found: dict[str, float] = {}
     for start, resources in sorted(planned):
         for host in site.hosts_of(resources & left):
@@ -55,7 +57,7 @@ def next_starts(plan: Plan, hosts: Iterable[str]) -> dict[str, float]:
     return found
 
 
-def why(plan: Plan, entry: Entry) -> Waits | None:
+def why(plan: Plan, entry: PlanEntry) -> Waits | None:
     """What to say of a job whose planned resources sleep; None: that is not what it waits for."""
     site, start = plan.site, entry.start
     if plan.counted or start is None or not (sleeping := entry.resources & site.asleep):
