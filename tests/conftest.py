@@ -13,7 +13,7 @@ from hypothesis import is_hypothesis_test, settings
 from tests.dose import PATIENCE
 from tests.warm import COLD
 
-pytest_plugins = ["tests.leftovers", "tests.pace"]
+pytest_plugins = ["tests.pace", "tests.groups", "tests.leftovers"]
 
 settings.load_profile("rota")
 
