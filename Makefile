@@ -13,8 +13,8 @@ MPI := "mpicc:libopenmpi-dev openmpi-bin"
 # Where the system's Node.js is too old, tools/build-web has put another one into the environment.
 NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix web
 DIST := build/dist-check
-# Half a worker a core for tests that compute, and two for tests that wait (tests/groups.py).
-PARALLEL := -n $(shell expr $$(nproc) \* 5 / 2) --dist loadfile --no-loadscope-reorder
+# Half a worker a core for tests that compute, two for tests that wait (tests/groups.py); a worker needs half a GiB.
+PARALLEL := -n $(shell n=$$(nproc); echo $$((n < 7 ? n * 5 / 2 : 16))) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint format bench bench-guard bench-million bench-latency bench-learning \

@@ -1,8 +1,8 @@
 """Tests that compute and tests that wait have workers of their own, so that no core is idle and none is crowded.
 
-A test that computes keeps a core busy. Tests of real deployments wait most of the time, and several of them fit onto
-the other cores. A worker whose group has nothing left helps the other one. Tests of one file share a deployment, so
-they stay together.
+A test that computes keeps a core busy. Tests of real deployments mostly wait, so several of them share the other
+cores. A worker whose group has nothing left helps the other group. Tests of one file share a deployment and stay
+together.
 """
 
 from __future__ import annotations

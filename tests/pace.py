@@ -55,14 +55,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Remember the pace, unless only a part was run."""
     config = session.config
     partly = config.args_source is not config.ArgsSource.TESTPATHS or config.getoption("keyword")
-    if _seconds and not partly and not hasattr(config, "workerinput") and config.cache is not None:
+    if _seconds and not partly and not hasattr(config, "workerinput") and hasattr(config, "cache"):
         config.cache.set(_CACHED, {name_of(path): round(seconds, 1) for path, seconds in _seconds.items()})
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Sort tests by the time that their files take: nothing long is left for the end."""
-    recorded = config.cache.get(_CACHED, {}) if config.cache is not None else {}
+    recorded = config.cache.get(_CACHED, {}) if hasattr(config, "cache") else {}
     places = _places(recorded)
     items.sort(key=lambda item: places.get(name_of(item.nodeid), len(places)))
 

@@ -70,6 +70,10 @@ def test_a_part_of_the_suite_tells_nothing_of_the_next_run(top: Path) -> None:
     assert _order(_run(top)) == ["test_a.py", "test_b.py"]
 
 
+def test_without_a_cache_files_are_named_as_well(top: Path) -> None:
+    assert "the 2 slowest files" in "\n".join(_run(top, "-p", "no:cacheprovider"))
+
+
 def test_a_file_that_moves_within_its_folder_is_still_known() -> None:
     assert name_of("tests/core/test_x.py::test_y[a/b]") == "core/test_x.py"
     assert name_of("tests/core/jobs/test_x.py") == "core/test_x.py"

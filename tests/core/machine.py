@@ -190,8 +190,9 @@ class Machine:
         if perform:
             for effect in batch.effects:
                 self._perform(effect)
-            evict_finished(self.world, batch.leaving)
-            self.check()
+            if batch.leaving:  # nothing else here changes the world, which was checked after its last step
+                evict_finished(self.world, batch.leaving)
+                self.check()
         if self.open:
             self.committing, self.open = self.open, Batch()
         return True

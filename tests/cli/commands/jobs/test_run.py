@@ -122,6 +122,7 @@ def test_a_reader_that_is_slow_gets_everything(rota: Deployment) -> None:
     (rota.work / "jobs.txt").write_text("".join(f"seq {n} {n + 999}\n" for n in range(0, 50_000, 1000)))
     process = rota.popen("run", "--keep-order", "jobs.txt", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdout is not None
-    time.sleep(2)
+    wait_until(lambda: (rota.home / "manager.json").exists(), "there is a manager")
+    wait_until(lambda: list(rota.states().values()) == ["complete"] * 50, "all of it waits for the reader")
     assert process.stdout.read() == b"".join(b"%d\n" % n for n in range(50_000))
     assert process.wait(60) == 0
