@@ -18,12 +18,12 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What happened: parts of checks, and other work of the loop."""
     done: list[str] = []
 
-    def in_parts(_world: Any) -> Iterator[list[str]]:
+    def check_each(_world: Any) -> Iterator[list[str]]:
         for number in range(3):
             done.append("part")
             yield [f"broken {number}"]
 
-    monkeypatch.setattr(self_check, "in_parts", in_parts)
+    monkeypatch.setattr(self_check, "check_each", check_each)
     return done
 
 

@@ -1,7 +1,7 @@
-"""Keeps a delegated pool informed of how many runners of each reservation group are wanted.
+"""Asks a delegated pool for runners: how many it should have for each reservation group.
 
-The number follows the queue up and down; it is gathered for a moment, and stated again after a minute,
-for whatever it was told may have come to nothing.
+The numbers follow the queue up and down. Changes are batched for a moment, and all numbers are repeated every
+minute, since an earlier request may have been lost.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RESTATE_S = 60.0
 
 
 class Demand:
-    """What a pool is asked for."""
+    """The present demand for runners."""
 
     def __init__(self, world: World, pool: DelegatedPool, *, max_runners: int) -> None:
         self._loop = asyncio.get_running_loop()
@@ -33,7 +33,7 @@ class Demand:
         self._due = False
 
     def look_soon(self) -> None:
-        """Something may have changed."""
+        """The demand may have changed: check soon."""
         if not self._due:
             self._due = True
             self._loop.call_later(GATHER_S, self._look)
@@ -48,11 +48,11 @@ class Demand:
         try:
             self._pool.want(wanted)
         except Exception:
-            # Another engine's fault must not stop ours: it is asked again in a minute.
+            # A failure of the other engine must not stop this one: it is asked again in a minute.
             log.exception("the pool '%s' could not be asked for runners", self._pool.name)
 
     def wanted(self) -> dict[Need, int]:
-        """Runners that should exist: those that hold jobs, and one for each job that could begin."""
+        """Runners that should exist: all that hold jobs, and one for each job that could start."""
         world = self._world
         wanted: dict[Need, int] = {}
         for runner in world.runners.values():

@@ -1,7 +1,6 @@
-"""Runs the commands that put nodes to sleep and wake them, beside the loop, each for one node and not for ever.
+"""Runs the commands that put nodes to sleep and wake them: off the event loop, one node each, with a timeout.
 
-What becomes of a node is not decided here: `core.machines.energy` is told how its command ended, and sees the
-node itself.
+`core.machines.energy` gets the result of a command as an event, and decides about the node.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from rota.settings import Settings
 
 log = logging.getLogger("rota.manager")
 
-#: So many commands run at once.
+#: Commands that run at once.
 AT_ONCE: Final = 16
-#: Of what a command printed, the end is told.
-_TOLD: Final = 400
+#: Characters of a command's output in an error, from its end.
+_REPORTED: Final = 400
 
 
 def rules_of(settings: Settings) -> EnergyRules:
@@ -58,7 +57,7 @@ def _words(command: str | None, name: str) -> list[str]:
 
 
 class Energy:
-    """Commands of one manager: one at a time for each node, a few nodes at once."""
+    """Runs power commands: one at a time for each node, a few nodes at once."""
 
     def __init__(self, settings: Settings, *, happened: Callable[[Event], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -70,7 +69,7 @@ class Energy:
         self._busy: set[str] = set()  #: nodes for which one runs
 
     def run(self, hosts: list[str], *, wake: bool) -> None:
-        """Run the command for each of these nodes, after those that were asked for before. Never blocks."""
+        """Queue the command for each of these nodes. Never blocks."""
         self._waiting.extend((host, wake) for host in hosts)
         self._go_on()
 
@@ -83,13 +82,13 @@ class Energy:
                 continue
             self._waiting.remove(each)
             self._busy.add(host)
-            # Not waited for when the manager stops: it goes on by itself.
+            # Not awaited when the manager stops: the command runs on.
             threading.Thread(target=self._run, args=(host, wake), name="energy", daemon=True).start()
 
     def _run(self, host: str, wake: bool) -> None:
         command = self._wake if wake else self._sleep
         if host.startswith("-"):
-            command = []  # it would be taken for an option
+            command = []  # the command would take it for an option
         error = run_command([*command, host], self._limit_s) if command else "no command can be run for it"
         with contextlib.suppress(RuntimeError):  # the loop is gone
             self._loop.call_soon_threadsafe(self._over, host, wake, error)
@@ -103,8 +102,8 @@ class Energy:
 
 
 def run_command(command: list[str], limit_s: float) -> str:
-    """Run it to its end. Why it failed; empty: it did not."""
-    # A file, not a pipe: what the command leaves running may keep its output open for ever.
+    """Run a command to its end. Returns why it failed; empty: it succeeded."""
+    # A file, not a pipe: a process that the command leaves behind could keep a pipe open.
     with tempfile.TemporaryFile() as output:
         try:
             process = subprocess.Popen(
@@ -121,6 +120,6 @@ def run_command(command: list[str], limit_s: float) -> str:
             return f"{command[0]} took longer than {limit_s:g} s"
         if status == 0:
             return ""
-        output.seek(max(0, output.seek(0, os.SEEK_END) - _TOLD))
-        said = " ".join(output.read(_TOLD).decode(errors="replace").split())
-    return f"{command[0]} ended with {status}{f': {said}' if said else ''}"
+        output.seek(max(0, output.seek(0, os.SEEK_END) - _REPORTED))
+        printed = " ".join(output.read(_REPORTED).decode(errors="replace").split())
+    return f"{command[0]} ended with {status}{f': {printed}' if printed else ''}"

@@ -1,7 +1,7 @@
-"""Starts the gateway, the process that serves HTTP, and starts it again should it end.
+"""Starts the gateway, the process that serves HTTP, and restarts it if it ends.
 
-The socket is bound here and stays open, so that the address is the same whatever happens to the process. A
-port that was chosen is remembered: pages that are open find the next manager at the same address.
+The socket is bound here and stays open, so that a restarted gateway has the same address. A free port is
+remembered, so that open pages find the next manager at the same address.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log = logging.getLogger("rota.manager")
 OFF: Final = "off"
 _BACKLOG: Final = 256
 _AGAIN_S: Final = 1.0
-_TRIES: Final = 8  #: a port that is free here may be taken on the other loopback address
+_TRIES: Final = 8  #: a free port may be taken on the other loopback address
 _LONGEST_S: Final = 60.0
 #: How long the process gets to leave the port to the next manager.
 _END_MS: Final = 2000
@@ -40,14 +40,14 @@ class GatewayProcess:
         self._home = home
         self._settings = settings
         self._listener: socket.socket | None = None
-        self._twin: socket.socket | None = None  #: keeps others from the same port, see `_hold_twin`
+        self._twin: socket.socket | None = None  #: occupies the same port of the other loopback address
         self._task: asyncio.Task[None] | None = None
         self._life: int | None = None  #: the process ends when this is closed
         self._pid: int | None = None
         self.url: str | None = None
 
     def start(self) -> str:
-        """Start it, if it is not there; its address. Raises `RotaError`."""
+        """Start it, unless it runs. Returns its address. Raises `RotaError`."""
         if self.url is None or self._listener is None:
             settings = self._settings
             if settings.http == OFF:
@@ -69,7 +69,7 @@ class GatewayProcess:
         if not port:
             try:
                 with open(file, "w", encoding="ascii", opener=_private) as out:
-                    os.fchmod(out.fileno(), 0o600)  # it may be there, from before it was private
+                    os.fchmod(out.fileno(), 0o600)  # earlier releases created it readable for others
                     out.write(f"{listener.getsockname()[1]}\n")
             except OSError as error:
                 log.warning("the port cannot be remembered: %s", error)
@@ -120,7 +120,7 @@ class GatewayProcess:
             self._life = None
 
     def stop(self) -> None:
-        """End it: it sees that we are gone. Blocks a moment, until it has left the port."""
+        """End the process by closing its pipe. Blocks for a moment, until it has released the port."""
         pid = self._pid
         if self._task is not None:
             self._task.cancel()
@@ -176,21 +176,21 @@ _TWINS: Final = {"127.0.0.1": "::1", "0.0.0.0": "::1", "::1": "127.0.0.1"}
 
 
 def _hold_twin(host: str, port: int) -> socket.socket | None:
-    """The same port of the other loopback address, where we do not listen but nobody else shall either: a browser
-    would send them its cookie. Raises `OSError` if somebody does."""
+    """Occupies the same port of the other loopback address. Another program there would receive the cookies of
+    browsers. Raises `OSError` if the port is taken."""
     twin = _TWINS.get(host)
     if twin is None:
         return None
     held = None
     try:
         held = socket.socket(socket.AF_INET6 if ":" in twin else socket.AF_INET, socket.SOCK_STREAM)
-        held.bind((twin, port))  # without SO_REUSEADDR, by which two could have it
+        held.bind((twin, port))  # without SO_REUSEADDR, with which both could bind it
     except OSError as error:
         if held is not None:
             held.close()
         if error.errno == errno.EADDRINUSE:
             raise
-        return None  # there is no such address here
+        return None  # this machine has no such address
     return held
 
 

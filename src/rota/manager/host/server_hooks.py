@@ -1,7 +1,7 @@
-"""Runs the scripts of the site that belong to the manager's host, beside the loop, each not for ever.
+"""Runs the hooks of the manager's host: off the event loop, each with a timeout.
 
-Prologues and epilogues of jobs, `fence_cmd` for silent nodes and `heal_cmd` for suspected ones. What their ends
-mean is decided by the engine.
+These are prologues and epilogues of jobs, `fence_cmd` for silent nodes and `heal_cmd` for suspected ones. The
+engine gets their results as events, and decides.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from rota.settings import Settings
 
 log = logging.getLogger("rota.manager")
 
-#: So many scripts for jobs run at once, and so many for nodes.
+#: Scripts that run at once: for jobs, and for nodes.
 AT_ONCE: Final = 8
 _NODES_AT_ONCE: Final = 4
-#: Of what a script printed, the end is told, and more of it is in the log.
-_TOLD: Final = 300
+#: Characters of a script's output in an error and in the log, from its end.
+_REPORTED: Final = 300
 _LOGGED: Final = 4096
 
 
 def tell_engine(world: World, settings: Settings, *, own_host: str) -> None:
-    """Tell the engine which hooks there are, and on which hosts special jobs run. Raises `BadInput`."""
+    """Put into the world which hooks exist and on which hosts special jobs run. Raises `BadInput`."""
     for name in ("fence_cmd", "heal_cmd"):
         words_of(settings, name)
     world.server_hooks.prologue = settings.server_prologue is not None
@@ -61,7 +61,7 @@ def tell_engine(world: World, settings: Settings, *, own_host: str) -> None:
 
 
 def words_of(settings: Settings, name: str) -> list[str]:
-    """A command of the settings, word by word; the name of a node is added to it."""
+    """A command of the settings as a list of words. Raises `BadInput`."""
     try:
         return shlex.split(getattr(settings, name) or "")
     except ValueError as error:
@@ -92,19 +92,19 @@ class ServerHooks:
         self._busy: set[tuple[str, str]] = set()
 
     def start(self) -> None:
-        """Run the epilogues that an earlier manager did not come to."""
+        """Run the epilogues that an earlier manager did not finish."""
         for each in self._world.server_hooks.epilogues.values():
             self.run(RunServerScript(EPILOGUE, each.job, each.attempt, 0, each.about))
 
     # ------------------------------------------------------------------ for jobs
 
     def run(self, effect: RunServerScript) -> None:
-        """Run a prologue or an epilogue, after those that were asked for before. Never blocks."""
+        """Queue a prologue or an epilogue. Never blocks."""
         self._waiting.append(effect)
         self._go_on()
 
     def stop(self, job: int, attempt: int) -> None:
-        """Nobody waits for the prologue of this attempt any more."""
+        """Cancel the prologue of an attempt."""
         self._waiting = deque(
             each for each in self._waiting if (each.hook, each.job, each.attempt) != (PROLOGUE, job, attempt)
         )
@@ -115,7 +115,7 @@ class ServerHooks:
                 _kill(run.process)
 
     def close(self) -> None:
-        """The manager leaves: what runs for jobs is ended, and begun again by the next one."""
+        """The manager stops: kill the scripts of jobs. The next manager runs them again."""
         self._waiting.clear()
         for run in self._running.values():
             run.stopped = True
@@ -132,7 +132,7 @@ class ServerHooks:
         settings = self._settings
         path = settings.server_prologue if effect.hook == PROLOGUE else settings.server_epilogue
         wrong = ""
-        if path:  # it may be set no more for an epilogue of an earlier time
+        if path:  # it may no longer be configured for an old epilogue
             about = {
                 **effect.about,
                 "ROTA_HOOK": f"server_{effect.hook}",
@@ -200,9 +200,9 @@ class ServerHooks:
 def run_script(
     words: list[str], about: dict[str, str], limit_s: float, *, label: str, run: _Run | None = None
 ) -> str:
-    """Run it to its end, in this thread. Why it failed; empty: it did not."""
+    """Run a script to its end, in this thread. Returns why it failed; empty: it succeeded."""
     env = {**os.environ, **{name: value.replace("\0", "") for name, value in about.items()}}
-    # A file, not a pipe: what it leaves running may keep its output open for ever.
+    # A file, not a pipe: a process that it leaves behind could keep a pipe open.
     with tempfile.TemporaryFile() as output:
         try:
             process = subprocess.Popen(
@@ -236,12 +236,12 @@ def run_script(
         log.debug("%s took %.2f s", label, time.monotonic() - begun)
         return ""
     ended = late or (f"signal {-status}" if status < 0 else f"exit {status}")
-    said = text.splitlines()[-1].strip()[:_TOLD] if text else ""
-    return f"{os.path.basename(words[0])} failed: {ended}" + (f": {said}" if said else "")
+    last = text.splitlines()[-1].strip()[:_REPORTED] if text else ""
+    return f"{os.path.basename(words[0])} failed: {ended}" + (f": {last}" if last else "")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """It and what it started, as far as that is in its session. Not after it was waited for: see `returncode`."""
+    """Kill the process group, unless the process was reaped: its id may belong to another process then."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,10 +1,9 @@
-"""What time it is for the manager: a clock that nobody can set by years without being asked twice.
+"""The manager's wall clock, which does not follow a large step of the system clock at once.
 
-The wall clock as it was when the manager began, and from then on the time that really passed (`CLOCK_BOOTTIME`,
-which goes on while the machine sleeps). Corrections of up to a minute are followed at once. A larger one is a
-step: nothing happened in the years that it claims, so nothing is pruned, expires or fails for it. It is followed
-when a second reading, an hour of real time later, agrees with the first; until then the manager goes on with its
-own time. See docs/adr/0028-clock-steps.md.
+It starts with the system's wall clock and adds the time that really passed (`CLOCK_BOOTTIME`, which includes
+sleep). Corrections of up to a minute are followed at once. A larger one is a step, and must not make anything
+expire, fail or be pruned. It is followed when a second reading, an hour of real time later, agrees with the first.
+See docs/adr/0028-clock-steps.md.
 """
 
 from __future__ import annotations
@@ -23,23 +22,23 @@ log = logging.getLogger("rota.manager")
 
 #: The key of `Reading.text` among the facts of the deployment.
 CLOCK: Final = "clock"
-#: Corrections of this size are made all the time, by hand and by NTP.
+#: Corrections up to this size are normal, by hand or by NTP, and followed at once.
 FOLLOWED_S: Final = 60.0
-#: A step is followed when it is still there after so long.
+#: A step is followed if it persists for so long.
 CONFIRMED_AFTER_S: Final = 3600.0
-#: A machine that was off for longer has to wait for the second reading, if something is at stake.
+#: If a machine seems to have been off for longer, the second reading is awaited, if anything depends on it.
 FAR_S: Final = 30 * 86_400.0
 
 
 class ClockStep(Struct, frozen=True):
-    """The wall clock says something else than it should."""
+    """The system's wall clock differs from the manager's."""
 
     by: float
     seen_at: float  #: since boot
 
 
 class Reading(Struct, frozen=True):
-    """What time it was, and in which life of the machine at which moment."""
+    """The manager's time at one moment, and the moment as boot id and seconds since boot."""
 
     boot_id: str
     since_boot: float
@@ -50,7 +49,7 @@ class Reading(Struct, frozen=True):
 
 
 def reading_of(text: str | None) -> Reading | None:
-    """The opposite of `Reading.text`; None: there is none that can be read."""
+    """Parses `Reading.text`; None: there is none, or it is damaged."""
     try:
         boot, since, at = (text or "").split(" ")
         return Reading(boot, float(since), float(at))
@@ -59,7 +58,7 @@ def reading_of(text: str | None) -> Reading | None:
 
 
 class SteadyClock:
-    """The wall clock, unless it was set."""
+    """Follows the wall clock, except for unconfirmed steps."""
 
     def __init__(
         self,
@@ -70,7 +69,7 @@ class SteadyClock:
     ) -> None:
         self._wall, self._steady = wall, steady
         self._booted = (wall() if begin is None else begin) - steady()
-        self.step: ClockStep | None = None  #: that is not followed yet
+        self.step: ClockStep | None = None  #: not followed yet
         self.look()
 
     def now(self) -> float:
@@ -78,7 +77,7 @@ class SteadyClock:
         return self._booted + self._steady()
 
     def look(self) -> None:
-        """Compare with the wall clock; to be called now and then."""
+        """Compare with the wall clock; call it regularly."""
         at = self._steady()
         by = self._wall() - self._booted - at
         if abs(by) <= FOLLOWED_S:
@@ -95,7 +94,7 @@ class SteadyClock:
 
     @property
     def confirmed(self) -> bool:
-        """Does a second reading agree with a step, long enough after the first?"""
+        """Did a second reading agree with the step, long enough after the first?"""
         step = self.step
         if step is None or self._steady() - step.seen_at < CONFIRMED_AFTER_S:
             return False
@@ -103,7 +102,7 @@ class SteadyClock:
         return self.step is step
 
     def follow(self) -> float:
-        """Follow a step that was confirmed; by how much that was."""
+        """Follow a confirmed step. Returns its size."""
         by = self._wall() - self.now()
         self._booted += by
         self.step = None
@@ -112,11 +111,11 @@ class SteadyClock:
 
 
 def starting_time(known: Reading | None, *, newest: float, at_stake: bool, now: Reading) -> float:
-    """What time it is for a manager that starts: what the wall clock says (`now.at`), unless that cannot be.
+    """The time at which a manager starts: that of the wall clock (`now.at`), unless it cannot be right.
 
-    `known` is what the last manager wrote down, `newest` the newest time in the database. In the same life of the
-    machine, what passed since is known. After a restart of the machine nobody knows for how long it was off: time
-    has not gone back, and if it went on by more than a month, whoever waits should not pay for a wrong clock.
+    `known` is what the last manager wrote down, `newest` the newest time in the database. Without a reboot
+    in between, the time that passed is known. After a reboot it is not. But time cannot have gone back, and a jump
+    of more than a month is not believed while jobs or tokens depend on it.
     """
     wall = now.at
     if known is not None and known.boot_id and known.boot_id == now.boot_id and known.since_boot <= now.since_boot:
@@ -132,7 +131,7 @@ _clock = SteadyClock()
 
 
 def begin(at: float) -> None:
-    """It is this time now, whatever the wall clock says."""
+    """Set the clock of this process."""
     global _clock
     _clock = SteadyClock(begin=at)
 
@@ -148,5 +147,5 @@ def now() -> float:
 
 
 def reading() -> Reading:
-    """What to write down for the next manager."""
+    """The present time, in the form that is stored for the next manager."""
     return Reading(boot_id(), since_boot(), now())

@@ -1,6 +1,6 @@
-"""Carry out effects, once the batch they came with is on disk.
+"""Carries out effects, once their batch is on disk.
 
-Whoever is not there any more is passed over: what could not be said is said when they come back.
+Effects for a peer that has disconnected are dropped: a runner or client gets the state anew when it comes back.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rota.wire import messages as m
 
 log = logging.getLogger("rota.manager")
 
-#: Characters of commands and environments in one message, about.
+#: Approximate size of one message, in characters of commands and environments.
 _PIECE = 4 << 20
 
 
@@ -70,7 +70,7 @@ class Performer:
         self._rates = rates
 
     def perform(self, effects: list[e.Effect]) -> None:
-        """Do what was decided, in order. What cannot be said to one peer keeps nobody else waiting."""
+        """Perform effects in order. A failure of one does not keep the others from being performed."""
         for effect in effects:
             try:
                 self._perform(effect)
@@ -174,8 +174,8 @@ class Performer:
         )
 
     def _work(self, peer: Peer, effect: e.SendWork) -> Iterator[m.Work]:
-        """Leases that are still valid, with the specifications and environments this runner has not seen,
-        in pieces that fit a frame. The seats come last: a seat without a lease would be given back."""
+        """Leases that are still valid, with the specifications and environments that this runner has not got yet,
+        in messages that fit a frame. Seats come last: a runner gives back a seat without a lease."""
         grants: list[m.Grant] = []
         specs: list[m.RunSpec] = []
         envs: list[tuple[int, bytes]] = []
@@ -198,7 +198,7 @@ class Performer:
         yield m.Work(grants, seats, specs, envs)
 
     def _tell_spec(self, peer: Peer, job: Job, specs: list[m.RunSpec], envs: list[tuple[int, bytes]]) -> int:
-        """Add what this runner has not seen; so many bytes."""
+        """Add what this runner has not got yet. Returns the number of bytes."""
         peer.specs.add(job.spec_id)
         specs.append(_run_spec(job))
         if job.spec.env in peer.envs:
@@ -228,7 +228,7 @@ class Performer:
 
 
 def _allocation(job: Job, given: Given) -> m.Allocation | None:
-    """What the runner must know of what the planner gave; None: nothing that the specification does not say."""
+    """What a runner must know of an allocation; None: nothing beyond the specification."""
     walltime_s = given.walltime_s if given.walltime_s != job.spec.walltime_s else None
     if not given.cpu_list and not given.elsewhere and walltime_s is None:
         return None
@@ -236,9 +236,9 @@ def _allocation(job: Job, given: Given) -> m.Allocation | None:
 
 
 #: Fields of a specification that a runner must know.
-_TOLD = tuple(name for name in m.RunSpec.__struct_fields__ if name != "id")
+_RUN_FIELDS = tuple(name for name in m.RunSpec.__struct_fields__ if name != "id")
 
 
 def _run_spec(job: Job) -> m.RunSpec:
-    told = {name: getattr(job.spec, name) for name in _TOLD}
-    return m.RunSpec(id=job.spec_id, **told | {"group": first_of(job.spec.group)})
+    fields = {name: getattr(job.spec, name) for name in _RUN_FIELDS}
+    return m.RunSpec(id=job.spec_id, **fields | {"group": first_of(job.spec.group)})

@@ -1,4 +1,4 @@
-"""From a store to a world that can go on: what a manager does before it listens."""
+"""Rebuilds the world from the store, before the manager listens."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from rota.store.base import Snapshot
 
 def world_from(snapshot: Snapshot, pool: Pool, *, wall: float, mono: float, generation: int) -> World:
     """The world as it was when the last batch was committed."""
-    # Seats are named anew by every manager, so that an old name never means a new seat.
+    # Seat numbers start anew with each manager, so that an old number never means a new seat.
     world = World(Planning(first_seat=(generation << 32) + 1))
     world.zone = local_zone()
-    world.site_version = generation << 32  # a version that a client saw before a restart never comes again
+    world.site_version = generation << 32  # never equal to a version from before the restart
     world.placement.limits.minute = minute_of_day(world, wall)
     known = {host.host for host in pool.hosts()} | {name for kind, name in snapshot.site if kind == "node"}
     for host in pool.hosts():
         world.capacity[host.host] = host.capacity
         world.placement.host_known(host.host, host.capacity)
     world.largest = largest_of(list(world.capacity.values()))
-    # A planned pool's only host may have been given another name; a delegated one's come with runners.
+    # The only host of a planned pool may have been renamed. Hosts of a delegated pool come with their runners.
     local = next((host.host for host in pool.hosts()), "")
     recover(
         world,
@@ -79,8 +79,8 @@ def library_from(snapshot: Snapshot) -> Library:
 
 
 def unused_limits(snapshot: Snapshot) -> list[str]:
-    """Limits of arrays that no job uses that has not ended: no other job can name them. Any other limit
-    stays until somebody removes it, also if only jobs have declared it: later ones may name it alone."""
+    """Limits of arrays without a live job: no later job can name them. Other limits stay until they are removed,
+    even if only jobs have declared them, since later jobs may name them."""
     declared = {name: msgspec.json.decode(text, type=Limit) for name, text in snapshot.limits.items()}
     by_jobs = {name for name, limit in declared.items() if limit.by_jobs and ARRAY_LIMIT.fullmatch(name)}
     if by_jobs:

@@ -1,4 +1,4 @@
-"""The manager checks itself, as `rota doctor` asks for it: in steps, so that nobody waits long for it."""
+"""Checks the invariants of the world for `rota doctor`, in steps, so that the loop goes on in between."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ CHECK_UP_TO_JOBS = 50_000
 
 
 class SelfCheck:
-    """Whether the promises hold, looked at for all who ask meanwhile at once."""
+    """Requests that come during a check share its result."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._looking: asyncio.Task[list[str]] | None = None
 
     async def result(self) -> list[str]:
-        """A sentence for each that does not."""
+        """One sentence for each broken invariant."""
         if self._looking is None or self._looking.done():
             self._looking = asyncio.get_running_loop().create_task(self._look())
         return await asyncio.shield(self._looking)  # others wait for it too
@@ -27,7 +27,7 @@ class SelfCheck:
     async def _look(self) -> list[str]:
         wrong: list[str] = []
         if self._world.live > CHECK_UP_TO_JOBS:
-            return wrong  # it would take long, and everybody would wait
+            return wrong  # too many to check while clients wait
         for found in check_each(self._world):
             wrong += found
             await asyncio.sleep(0)

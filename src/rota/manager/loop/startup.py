@@ -1,4 +1,4 @@
-"""What `python -m rota.manager` does: open the store, recover, listen, and run until told to stop."""
+"""`python -m rota.manager`: open the store, recover, listen, and run until the manager is stopped."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def main(argv: list[str] | None = None, *, make_pool: MakePool = LocalPool) -> i
     """Run a manager in this process. The first line on --ready-fd says whether it listens."""
     parser = argparse.ArgumentParser(prog="python -m rota.manager", description=__doc__)
     parser.add_argument("--home", required=True)
-    parser.add_argument("--ready-fd", type=int, default=None, help="where to say that we listen, or why not")
+    parser.add_argument("--ready-fd", type=int, default=None, help="descriptor for one line: ready, or why not")
     parser.add_argument("--idle-stop", type=float, default=None, help="stop after this many idle seconds")
     options = parser.parse_args(argv)
     ready = _Ready(options.ready_fd)
@@ -88,7 +88,7 @@ def main(argv: list[str] | None = None, *, make_pool: MakePool = LocalPool) -> i
 
 
 class _Ready:
-    """Tells whoever started us, once, how it went."""
+    """Reports once to the starting process whether the manager listens."""
 
     def __init__(self, handle: int | None) -> None:
         self._handle = handle
@@ -123,7 +123,7 @@ async def _run(home: Home, ready: _Ready, make_pool: MakePool, *, idle_stop_s: f
     try:
         listener = _bind_again(home, settings)
         pool = make_pool(home, settings)
-        pool.start()  # its runner starts while we recover
+        pool.start()  # its runner starts during the recovery
         manager = _recover(home, settings, store, pool, deployment=deployment, idle_stop_s=idle_stop_s)
         server = await _listen_locally(home, manager)
         manager.start()
@@ -147,7 +147,7 @@ async def _run(home: Home, ready: _Ready, make_pool: MakePool, *, idle_stop_s: f
         server.close()
         log.info("manager stops")
         if manager.failure is None and store.holds_home():
-            # As long as the home is ours: the next manager's would have the same names.
+            # Only while this process holds the home: a next manager has files of the same names.
             for path in (home.socket, home.manager_file, home.former_socket):
                 if path is not None:
                     path.unlink(missing_ok=True)
@@ -162,7 +162,7 @@ async def _run(home: Home, ready: _Ready, make_pool: MakePool, *, idle_stop_s: f
 
 
 async def _watch_home(store: SqliteStore, manager: Manager) -> None:
-    """A manager whose home was removed ends: nobody can reach it, and the next one would not know of it."""
+    """Stop if the home was removed: no client could find this manager, and a second one could be started."""
     while manager.failure is None:
         await asyncio.sleep(_HOME_CHECK_S)
         if not store.holds_home():
@@ -172,7 +172,7 @@ async def _watch_home(store: SqliteStore, manager: Manager) -> None:
 
 
 def _serve_http(manager: Manager) -> None:
-    """The manager does without, should the port be taken: jobs are more important."""
+    """Start the gateway. Without a free port the manager runs on: jobs are more important."""
     try:
         log.info("the dashboard is at %s", manager.gateway.start())
     except RotaError as error:
@@ -185,7 +185,7 @@ def _on_signal(manager: Manager, number: signal.Signals) -> None:
 
 
 def _exit_now(error: BaseException) -> None:
-    """Leave without another word to anybody: what was not acknowledged is recovered at the next start."""
+    """Exit at once and send nothing more; the next start recovers what was acknowledged."""
     print(f"rota: the manager stopped: {error}", file=sys.stderr, flush=True)
     os._exit(70)
 
@@ -221,7 +221,7 @@ def _recover(
     _doubt_restored(world, snapshot.meta)
     library = library_from(snapshot)
     del snapshot
-    # Jobs form no cycles; collecting a million of them again and again finds nothing.
+    # Jobs form no reference cycles: collecting a million of them repeatedly would find nothing.
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
@@ -231,7 +231,7 @@ def _recover(
 
 
 def _beginning(snapshot: Snapshot, book: TokenBook) -> float:
-    """What time it is, by the wall clock and by what the last manager wrote down."""
+    """The time to start with, from the wall clock and from what the last manager stored."""
     now = clock.Reading(boot_id(), since_boot(), time.time())
     newest = max((at / 1e6 for _state, at in snapshot.host_states.values()), default=0.0)
     for row in snapshot.open_attempts:
@@ -246,7 +246,7 @@ def _beginning(snapshot: Snapshot, book: TokenBook) -> float:
 
 
 def _doubt_restored(world: World, meta: dict[str, str]) -> None:
-    """If this database was restored: what was leased in the backup may have ended since."""
+    """In a restored database, jobs that were leased at the time of the backup may have ended since."""
     restored_at = meta.get(RESTORED_AT)
     if not restored_at:
         return
@@ -262,10 +262,10 @@ def _doubt_restored(world: World, meta: dict[str, str]) -> None:
 
 
 def _bind_again(home: Home, settings: Settings) -> socket.socket:
-    """The port of the last start, if any will do and it is free: agents of nodes look for the manager there."""
+    """Without a configured port, take that of the last start if it is free: agents look for the manager there."""
     file = home.path / "tls.port"
     with contextlib.suppress(OSError):
-        file.chmod(0o600)  # one of an earlier release may be open to others
+        file.chmod(0o600)  # earlier releases created it readable for others
     if settings.port == 0:
         try:
             known = int(file.read_text())
@@ -280,13 +280,13 @@ def _bind_again(home: Home, settings: Settings) -> socket.socket:
 
 
 def _bind(settings: Settings) -> socket.socket:
-    """Take the port of the TLS listener early: somebody else may have it."""
+    """Bind the TLS port early, to fail before anything starts if it is taken."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))
-        listener.listen(_BACKLOG)  # who comes before the certificates are there waits a moment
+        listener.listen(_BACKLOG)  # connections wait until there are certificates
     except OSError as error:
         listener.close()
         raise EnvironmentFault(
@@ -299,7 +299,7 @@ def _bind(settings: Settings) -> socket.socket:
 
 async def _listen_locally(home: Home, manager: Manager) -> asyncio.AbstractServer:
     path = home.socket
-    path.unlink(missing_ok=True)  # we hold the lock: nobody listens there
+    path.unlink(missing_ok=True)  # this process holds the lock: nothing listens there
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
@@ -314,7 +314,7 @@ async def _listen_locally(home: Home, manager: Manager) -> asyncio.AbstractServe
 
 
 def _point_to(path: Path, former: Path | None) -> None:
-    """Let runners and clients of a manager that listened elsewhere, if there was one, find this one."""
+    """Leave a link at the former socket path for runners and clients that still look there."""
     if former is None or not former.parent.is_dir():
         return
     try:
@@ -322,7 +322,7 @@ def _point_to(path: Path, former: Path | None) -> None:
         former.unlink(missing_ok=True)
         former.symlink_to(path)
     except (OSError, EnvironmentFault) as error:
-        log.warning("who still looks for the manager at %s does not find it: %s", former, error)
+        log.warning("the manager cannot be found at its former socket %s: %s", former, error)
 
 
 async def _listen_remotely(home: Home, manager: Manager, listener: socket.socket) -> None:
@@ -358,7 +358,7 @@ async def _listen_remotely(home: Home, manager: Manager, listener: socket.socket
 
 
 async def _quiet_moment(manager: Manager) -> None:
-    """Making the first certificates costs as much as a thousand jobs: let those that wait go first."""
+    """Wait for idle time: making the first certificates takes as much CPU time as a thousand jobs."""
     quiet = 0
     for _ in range(_PATIENCE_S * 2):
         await asyncio.sleep(0.5)

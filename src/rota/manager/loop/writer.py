@@ -1,8 +1,8 @@
 """The thread that commits: one batch at a time, synced, then reported back to the loop.
 
-A full disk is waited out with the same batch; any other failure of the store ends the manager, since
-nothing may be acknowledged after a sync that failed. Output that cannot be synced is lost, and the ends of its
-jobs say so: a manager that ended over it would meet the same end again, and no job would ever be over.
+If the disk is full, the same batch is tried again until there is room. Any other failure of the store stops the
+manager, since nothing may be acknowledged after a failed sync. Output that cannot be synced is lost, and recorded
+as lost with the ends of its jobs: stopping would not help, for the next manager would get the same ends again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _KEPT = 19
 
 
 class Writer:
-    """Owns the writing side of the store."""
+    """Owns the write connection of the store."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Writer:
         self.commits = 0
         self.times: deque[float] = deque(maxlen=100)
         self.histogram = Histogram(QUICK)
-        self.last_at = 0.0  #: when the last commit was done (wall time); 0: none was
+        self.last_at = 0.0  #: wall time of the last commit; 0: there was none
 
     def start(self) -> None:
         self._thread.start()
@@ -70,7 +70,7 @@ class Writer:
         self._queue.put(batch)
 
     def stop(self, timeout_s: float) -> bool:
-        """Commit what was submitted, then end. Blocks; False if that takes too long."""
+        """Commit what was submitted, then end the thread. Blocks; False: it took too long."""
         self._queue.put(None)
         self._thread.join(timeout_s)
         return not self._thread.is_alive()

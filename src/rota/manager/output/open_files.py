@@ -1,4 +1,4 @@
-"""Files that stay open while they are used, and not too many of them."""
+"""A bounded cache of open files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class OpenFiles:
-    """Descriptors by name. Beyond `most`, the one that was used longest ago is closed."""
+    """File descriptors by name. Beyond `most`, the least recently used one is closed."""
 
     def __init__(self, opened: Callable[[str], int], *, most: int) -> None:
         self._opened = opened

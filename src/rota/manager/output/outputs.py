@@ -1,4 +1,4 @@
-"""What jobs printed: read from, and made durable in, the append-only segment files.
+"""Output of ended attempts: reads, verifies and syncs the append-only segment files.
 
 Runners on this host write segments themselves; the manager only syncs and reads them.
 """
@@ -24,9 +24,9 @@ from rota.wire import messages as m
 
 log = logging.getLogger("rota.manager")
 
-#: Why what an attempt printed is not there: it was in the memory of a runner that was lost with it.
+#: Why the output of an attempt is missing: it was in the memory of a lost runner.
 LOST: Final = "lost"
-#: So much is read to answer one question about a job; of what lies beyond, only the length is looked at.
+#: Bytes that are verified to answer one question about a job; beyond that only lengths are checked.
 _READ_AT_ONCE: Final = 256 << 20
 _REMEMBERED: Final = 4096
 #: Of one stream, in one answer.
@@ -41,8 +41,8 @@ class SegmentFiles:
         self._files = OpenFiles(self._open, most=open_files)
 
     def all_of(self, outcome: Outcome, stream: int, *, offset: int, length: int) -> bytes:
-        """These bytes of what has just been printed, or none if they are not all there. For the end of a job that
-        is watched: it does not look whether the file was replaced."""
+        """These bytes of an output, or none if some are missing. For jobs that have just ended: it does not check
+        whether the file was replaced."""
         if length <= 0:
             return b""
         output = Output(
@@ -57,7 +57,7 @@ class SegmentFiles:
         return segments.read(self._pread, output, stream, offset=offset, limit=limit)
 
     def sync(self, names: set[str]) -> dict[str, OSError]:
-        """Make what was written to these segments durable; those of which it failed. One that is gone is none."""
+        """Sync these segments. Returns the errors by segment; a segment that does not exist is no error."""
         failed = {}
         for segment in names:
             try:
@@ -90,8 +90,8 @@ class SegmentFiles:
 
 
 class OutputChecks:
-    """Says what of an output is missing. For worker threads; what was found whole is not read again as long as
-    its segment stays as it is."""
+    """Checks whether outputs are complete. For worker threads. A complete output is not read again until its
+    segment changes."""
 
     def __init__(self, directory: Path, store: Store) -> None:
         self._directory = directory
@@ -99,7 +99,7 @@ class OutputChecks:
         self._whole: OrderedDict[tuple[str, int], tuple[int, int, int]] = OrderedDict()
 
     def missing(self, attempts: list[StoredAttempt]) -> list[Missing | None]:
-        """Of each of these attempts, the newest of which matter most."""
+        """What is missing of each of these attempts. The newest ones are verified first."""
         found: list[Missing | None] = []
         left = _READ_AT_ONCE
         for output in map(output_kept, reversed(attempts)):
@@ -136,7 +136,7 @@ class OutputChecks:
 
 
 def output_kept(row: StoredAttempt) -> Output:
-    """Where the output of an attempt lies. What a lost one had printed is lost with it."""
+    """Where the output of an attempt is. That of a lost attempt is lost, too."""
     output = output_of(row)
     if row.reason_code == "lost" and not output.segment and output.kept is None and row.started_at is not None:
         return Output(
@@ -146,14 +146,14 @@ def output_kept(row: StoredAttempt) -> Output:
 
 
 def explained(missing: Missing, output: Output, store: Store) -> Missing:
-    """The same, but for what is gone because it was pruned. Asks the database."""
+    """The same, or that it was pruned, if the database says so."""
     if missing.code == GONE and store.pruned({output.segment}):
         return Missing(PRUNED, MESSAGES[PRUNED])
     return missing
 
 
 async def read_part(ask: m.ReadOutput, *, store: Store, outputs: SegmentFiles, readers: Readers) -> m.OutputPart:
-    """The part that is asked for, of a job that exists. Raises `NotFound` if it has no such attempt."""
+    """Part of an output, verified, and what is missing there. Raises `NotFound` if there is no such attempt."""
     attempts = await readers.read(lambda: store.attempts(ask.job))
     executed = [each for each in attempts if each.outcome != "void"]
     number = ask.attempt or (executed[-1].number if executed else 0)
@@ -166,7 +166,7 @@ async def read_part(ask: m.ReadOutput, *, store: Store, outputs: SegmentFiles, r
     kept, head, left_out = output.length(ask.stream), output.head(ask.stream), output.left_out(ask.stream)
     limit = min(ask.limit, _PART_MAX)
     if left_out and ask.offset < head:
-        limit = min(limit, head - ask.offset)  # no part goes across what was left out
+        limit = min(limit, head - ask.offset)  # a part ends where output was left out
     span = outputs.span(output, ask.stream, offset=ask.offset, limit=limit)
     code = message = ""
     if span.missing is not None:

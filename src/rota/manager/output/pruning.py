@@ -1,7 +1,7 @@
-"""Keep what jobs printed within its bounds of age and space: the oldest segments go first.
+"""Keeps the output of jobs within its limits of age and space: the oldest segments are removed first.
 
-Only whole segment files are removed, never one that a runner may still be writing to, and not before it is
-recorded that they are. A job whose output is gone keeps everything else.
+Only whole segment files are removed, never one that a runner may still write to, and only after the removal is
+recorded. A job without its output keeps everything else.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PRUNE_EVERY_S = 3600.0
 
 
 class Pruner:
-    """Looks now and then what must go; the engine has it recorded, and only then it is removed."""
+    """Looks for outdated segments every hour. The engine records them; only then are they removed."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Pruner:
         try:
             names = outdated(
                 self._directory,
-                # Files have the time of the wall clock, which may have been set back since.
+                # File times are of the wall clock, which may have been set back since.
                 now=min(clock.now(), time.time()),
                 keep_s=settings.output_days,
                 keep_bytes=settings.output_space,
@@ -69,17 +69,17 @@ class Pruner:
 
     def remove(self, names: list[str]) -> None:
         """Remove what is recorded as pruned."""
-        self._outputs.close()  # lets go of it
+        self._outputs.close()  # closes the files to be removed
         self._readers.submit(lambda: remove(self._directory, names))
 
 
 def outdated(directory: Path, *, now: float, keep_s: float, keep_bytes: int) -> list[str]:
-    """The names of the segments that must go: those that are too old, then the oldest until the rest fits."""
+    """Names of segments to remove: all that are too old, then the oldest until the rest fits."""
     found = []
     for entry in os.scandir(directory):
         if entry.is_file(follow_symlinks=False):
             facts = entry.stat(follow_symlinks=False)
-            # Copies of what nodes have may have holes.
+            # Copies from nodes may be sparse.
             found.append((facts.st_mtime, min(facts.st_size, facts.st_blocks * 512), entry.name))
     total = sum(size for _written, size, _name in found)
     names = []
@@ -93,7 +93,7 @@ def outdated(directory: Path, *, now: float, keep_s: float, keep_bytes: int) -> 
 
 
 def remove(directory: Path, names: list[str]) -> None:
-    """Remove these segments. What cannot be removed is found again."""
+    """Remove these segments. One that cannot be removed is found again next time."""
     for name in names:
         try:
             (directory / name).unlink(missing_ok=True)

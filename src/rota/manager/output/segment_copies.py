@@ -1,7 +1,7 @@
 """Copies of the segments of nodes: what their jobs printed, kept beside that of the manager's own host.
 
-A piece is written where it stands in the original, so that one that comes twice changes nothing. An agent may be
-anybody who has its token: it has room for the output of the leases that it holds, one range for each.
+A piece is written at its offset in the original, so that a repeated piece changes nothing. Agents are not trusted:
+each may write the output of the leases that it holds, one range per lease, and no more.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}-\d{6,10}")
 _OPEN = 64
 #: A segment ends after so much, and what the last attempt printed.
 _MOST = 64 << 20
-#: Runners may have been told to keep so much before a manager with another setting came.
+#: Runners may still use a larger `keep_output` of an earlier manager.
 _LEAST_ROOM: Final = 2 * (16 << 20)
 #: With more ranges than this, those whose lease is over are forgotten.
 _MANY: Final = 1024
@@ -53,12 +53,12 @@ class UnnamedCopies(Struct, gc=False):
     attempts whole, in order, and before it tells their ends."""
 
     ranges: list[CopiedRange]
-    used: int = 0  #: bytes of these, and of those that were given up
+    used: int = 0  #: bytes of these ranges and of discarded ones
 
 
 class SegmentCopies:
-    """Writes the copies. What cannot be written is missing: an end is recorded whatever became of its output, and
-    says so."""
+    """Writes the copies. A piece that cannot be written is missing, and recorded as missing with the end of its
+    attempt."""
 
     def __init__(self, directory: Path, *, keep_output: int) -> None:
         self._directory = directory
@@ -119,7 +119,7 @@ class SegmentCopies:
                 its.reach = max(its.reach, end)
 
     def settled(self, key: Key, outcome: Outcome) -> Outcome:
-        """How an attempt ended, with what became of its output here; its range is forgotten."""
+        """The outcome of an attempt, corrected by what was received of its output. Forgets its range."""
         its = self._ranges.pop(key, None)
         length = outcome.out_len + outcome.err_len
         if not length:
@@ -136,7 +136,7 @@ class SegmentCopies:
         return replace(outcome, segment="", offset=0, out_len=0, err_len=0, kept=kept)
 
     def forget(self, valid: Callable[[Key], bool]) -> None:
-        """Forget the ranges of leases that are over, if there are many."""
+        """Forget the ranges of leases that have ended, if there are many."""
         if len(self._unnamed) > _MANY:
             self._unnamed.clear()
         if len(self._ranges) > _MANY:
