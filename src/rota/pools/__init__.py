@@ -1,1 +1,1 @@
-"""Where jobs run: one contract, one adapter per kind of place."""
+"""Places where jobs run: the `Pool` contracts, and one adapter for each kind of place. Knows no jobs."""

@@ -25,8 +25,7 @@ class Pool(Protocol):
         """Make sure that runners come; returns at once."""
 
     def check(self) -> None:
-        """Called every second, and when a runner has parted: start what should exist and does not, forget
-        what has ended."""
+        """Called every second, and when a runner has disconnected: start missing runners, reap ended ones."""
 
     def stop(self) -> None:
         """The manager stops: start nothing more. Runners decide for themselves when to leave."""
@@ -34,18 +33,18 @@ class Pool(Protocol):
 
 @runtime_checkable
 class DelegatedPool(Pool, Protocol):
-    """A place whose machines belong to another engine. It has no hosts until runners come."""
+    """A place whose machines belong to another engine. It has no hosts before its runners join."""
 
     def want(self, runners: dict[Need, int]) -> None:
-        """So many runners of each need should exist, those that run jobs included; returns at once.
+        """State how many runners of each need should exist, including those that run jobs. Returns at once.
 
-        Whatever is missing is asked for, all of one need at once where the engine has arrays; surplus that
-        has not begun is withdrawn; runners that run finish and leave by themselves. Stated whenever the
-        numbers change and once a minute, so to be told the same twice must change nothing.
+        Missing runners are requested, all of one need at once where the engine has arrays. Surplus runners that
+        have not started are withdrawn; started ones finish and leave by themselves. Called when the numbers change
+        and once a minute, so a repeated call must change nothing.
         """
 
     def made_for(self, ticket: str) -> Need | None:
-        """A runner came with this ticket: for jobs of which need did we ask for it? None: we did not."""
+        """The need for which the runner with this ticket was requested; None: it was not."""
 
     def gone(self, ticket: str) -> None:
         """The runner with this ticket has left."""

@@ -1,4 +1,4 @@
-"""`rota accounting` and the history of throughput: made of the store's sums, and of what runs now."""
+"""`rota accounting` and the history of throughput, from the sums in the store and the running attempts."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ from rota.wire.sums import AccountingView, AccountRow, HistoryView, MinuteView
 
 BY: Final = ("user", "project", "queue")
 DAY_S: Final = 24 * HOUR_S
-#: So many windows are shown unless somebody says from when on.
+#: Windows that are shown without a start time.
 _WINDOWS: Final = 30
-#: An answer has at most so many windows, and rows.
+#: Limits of one answer.
 _MOST_WINDOWS: Final = 50_000
 _MOST_ROWS: Final = 50_000
 
 AccountOwner = tuple[str, str, str]
-#: Hour, and what is used, given and asked for more from then on.
+#: Hour, and the changes of cores used, given and asked for from then on.
 UsageStep = tuple[int, int, int, int]
 
 
@@ -75,7 +75,7 @@ def accounting(store: Store, specs: Mapping[int, Spec], ask: m.GetAccounts) -> A
     made = in_windows(found, specs, edges=edges, by=ask.by, now=now)
     made.window, made.zone = ask.window, ask.zone or "UTC"
     if not ask.apart:
-        for row in made.rows:  # the meaning it had in earlier versions, which take no null for it
+        for row in made.rows:  # earlier clients expect this meaning, and no null
             row.asked_s = row.given_s
     return made
 
@@ -86,7 +86,7 @@ def _bounds(ask: m.GetAccounts, now: float) -> tuple[int, int]:
     last = now if ask.until is None else ask.until
     until = -(-last // window_s)
     since = until - _WINDOWS if ask.since is None else ask.since // window_s
-    if not (abs(since) <= 1 << 31 and abs(until) <= 1 << 31):  # also what is no number
+    if not (abs(since) <= 1 << 31 and abs(until) <= 1 << 31):  # NaN, too
         raise BadInput("this time is out of range", hint="give a date of this century")
     if until <= since:
         raise BadInput("'to' is not after 'from'", hint="give a later end, or none")
@@ -128,7 +128,7 @@ def in_windows(
         who: AccountOwner = tuple(name if want else "" for name, want in zip(names, shown, strict=True))  # type: ignore[assignment]
         if row[USED_STEP] or row[GIVEN_STEP] or row[ASKED_STEP]:
             steps[who].append((max(hour, first), row[USED_STEP], row[GIVEN_STEP], row[ASKED_STEP]))
-        if hour >= first:  # before that there may be what runs
+        if hour >= first:  # running attempts may have started earlier
             window = bisect_right(edges, hour) - 1
             total = sums[window, who]
             for column in range(ACCOUNT_COLUMNS):
@@ -155,7 +155,7 @@ def in_windows(
 
 
 def _rows(found: Accounts, specs: Mapping[int, Spec], now: float) -> Iterable[tuple[Key, list[int], bool]]:
-    """The stored sums, and after them those of what runs, up to now; each with whether it is stored."""
+    """The stored sums, then those of running attempts up to now; each with whether it is stored."""
     for hour, user, project, queue, *row in found.rows:
         yield (hour, user, project, queue), row, True
     running: dict[Key, list[int]] = {}
@@ -182,7 +182,7 @@ def _between(
     *,
     edges: list[int],
 ) -> set[int]:
-    """The hours that are only meant by steps. Answers the windows that they lie in."""
+    """Add the hours that are stored as steps only. Returns the windows that they are in."""
     used = given = asked = 0
     touched: set[int] = set()
     changes.sort()

@@ -17,10 +17,10 @@ from rota.wire import messages as m
 from rota.wire.sums import HostUsage, NodeHistory, UsageView
 
 DAY_S: Final = 86_400.0
-#: Of a host so much is told, and at most so many changes.
+#: Length of a host's history, in seconds and in changes.
 _HISTORY_S: Final = 7 * DAY_S
 _MOST: Final = 1000
-#: In these nothing could run, and nobody would have woken the host.
+#: States in which nothing could run. A sleeping host does not count: it would have been woken.
 _DOWN: Final = (AWAY, DRAINED, SUSPECTED, CLOSED)
 
 
@@ -43,12 +43,12 @@ def spans(rows: Iterable[tuple[str, int, str]], *, since: int, until: int) -> It
 
 
 def usage(store: Store, ask: m.GetUsage) -> UsageView:
-    """Seconds of each host in each state; the last day unless somebody says since when. Raises `BadInput`."""
+    """Seconds of each host in each state, of the last day by default. Raises `BadInput`."""
     now = clock.now()
     last = now if ask.until is None else min(ask.until, now)
     first = last - DAY_S if ask.since is None else ask.since
     since, until = micros(first), micros(last)
-    if not first < last or until <= since:  # also what is no number
+    if not first < last or until <= since:  # NaN, too
         raise BadInput("'to' is not after 'from', or nothing has happened yet", hint="give an earlier beginning")
     sums: dict[str, dict[str, int]] = {}
     for span in spans(store.host_states(host="", since=since, until=until), since=since, until=until):
@@ -72,7 +72,7 @@ def _usage(host: str, its: dict[str, int]) -> HostUsage:
 
 
 def _utilisation(*hosts: HostUsage) -> float | None:
-    """The part of the time in which jobs could run that they did. A host that sleeps would have been woken."""
+    """Busy time as a fraction of usable time. Sleep is usable: the host would have been woken."""
     busy = sum(each.busy_s for each in hosts)
     could = busy + sum(each.idle_s + each.asleep_s for each in hosts)
     return busy / could if could else None

@@ -1,4 +1,4 @@
-"""Windows of accounting: from when to when each row is. Sums are kept by the hour, so windows begin at full hours.
+"""Windows of accounting. Sums are kept by the hour, so windows begin at full hours.
 
 Days, weeks and months are those of a time zone, summer time included: a day may have 23 or 25 hours. Where
 midnight is not at a full hour of UTC, a day begins with the hour that midnight is in.
@@ -15,14 +15,14 @@ from rota.errors import BadInput
 from rota.units import parse_duration
 
 HOUR_S: Final = 3600
-#: So many windows are shown unless somebody says from when on.
+#: Windows that are shown without a start time.
 LATELY: Final = 30
-#: An answer has at most so many.
+#: Windows in one answer.
 MOST: Final = 50_000
 #: The whole time in one window.
 WHOLE: Final = "all"
 NAMED: Final = ("hour", "day", "week", "month", WHOLE)
-#: Hours of those that have a name, or less.
+#: Least hours of named windows.
 _LEAST: Final = {"hour": 1, "day": 23, "week": 7 * 24 - 1, "month": 28 * 24 - 1}
 _LATEST: Final = 62_135_000_000  #: seconds before 1970: the year 1
 #: Nothing is accounted for in the time to come; what is asked about it ends here.
@@ -53,7 +53,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def length_of(window: str) -> int:
-    """Hours of a window that is no name. Raises `BadInput`."""
+    """Hours of a window without a name. Raises `BadInput`."""
     try:
         seconds = parse_duration(window)
     except BadInput as error:

@@ -52,7 +52,7 @@ class Counters:
         self._running: dict[int, int] = {}  #: job → the attempt of it that was counted
         self.waits: deque[float] = deque(maxlen=_KEPT)  #: seconds from ready to running
         self.decisions: deque[float] = deque(maxlen=_KEPT)  #: seconds of one turn of the engine
-        self.plans: deque[float] = deque(maxlen=_KEPT)  #: the same, of those that had a plan to keep
+        self.plans: deque[float] = deque(maxlen=_KEPT)  #: the same, of turns with a plan
         self.wait_histogram = Histogram(SLOW)
         self.decision_histogram = Histogram(QUICK)
         self.plan_histogram = Histogram(QUICK)
@@ -66,7 +66,7 @@ class Counters:
             self.plan_histogram.add(seconds)
 
     def committed(self, changes: Changes, jobs: Mapping[int, Job]) -> None:
-        """Count the attempts that began. Of a short one only the end is told, which says when it began."""
+        """Count the attempts that started. A runner reports only the end of a short one, with its start time."""
         for job, attempt, started_at, *_ in changes.starts:
             self._running[job] = attempt
             self._began(jobs.get(job), started_at)

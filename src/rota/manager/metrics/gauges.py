@@ -1,6 +1,6 @@
 """Figures that have labels: cores and memory by use, nodes by state, jobs of queues, limits and quotas.
 
-The loop only takes a snapshot; what it holds is counted by whoever is given `Callable` to call, on another thread.
+The loop only takes a snapshot, and returns a function that counts it on another thread.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WAITING: Final = (State.READY, *(WAITING - {State.READY}))
 
 
 def labelled(world: World, wall: float) -> Callable[[], Labelled]:
-    """What to call, on any thread, to count what there is at this moment. Belongs to the loop."""
+    """A function that counts, on any thread, the state of this moment. Belongs to the loop's thread."""
     found, jobs = nodes.snapshot(world), list(world.jobs.values())
     held, queues = quotas.view(world, wall), queues_of(world.site)
 
@@ -93,7 +93,7 @@ def _of_limits(found: list[LimitView]) -> Labelled:
 
 
 def _of_quotas(found: QuotasView) -> Labelled:
-    """Of each quota, what it allows, and the most that one of those who share it holds."""
+    """For each quota its limit, and what its largest holder uses."""
     allowed, used = [], []
     for name, use in found.use.items():
         if not use.applies:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-#: What is "lately".
+#: Length of the window of the rates.
 WINDOW_S: Final = 60
 #: The weight of the newest job in the mean time that jobs take.
 _NEWEST: Final = 0.1
@@ -54,7 +54,7 @@ class Ends:
         return (self._lately - first) / (now - second)
 
     def forget(self, now: float) -> None:
-        """Let go of what was not lately."""
+        """Forget ends before the window."""
         while self._seconds and self._seconds[0][0] < now - WINDOW_S:
             self._lately -= self._seconds.popleft()[1]
 
@@ -64,7 +64,7 @@ class Rates:
 
     def __init__(self) -> None:
         self._groups: dict[str, Ends] = {}
-        #: who has something to forget, in order of time: nothing is kept for groups that have come to rest
+        #: groups with ends to forget, by time, so that idle groups take no memory
         self._dated: deque[tuple[int, Ends]] = deque()
 
     def ended(self, group: str, wall_s: float | None, now: float) -> None:
@@ -78,12 +78,12 @@ class Rates:
             self._dated.popleft()[1].forget(now)
 
     def group_rate(self, group: str, now: float) -> float | None:
-        """Jobs of a group that end each second, lately."""
+        """Recent rate of a group, in ends a second."""
         ends = self._groups.get(group)
         return ends.rate(now) if ends else None
 
     def stalled(self, group: str, now: float, *, at_once: int) -> bool:
-        """Has none of a group ended for so long that its jobs no longer go on at their rate?
+        """Has no job of a group ended for so long that its rate no longer holds?
 
         Jobs that start together end together: of so many at once, as many ends may fail to appear for a while.
         """
@@ -94,6 +94,6 @@ class Rates:
         return pause > _PAUSE_S and pause * (ends.rate(now) or 0.0) > 2 * at_once + 1
 
     def wall_s(self, group: str) -> float | None:
-        """How long the jobs of a group run, as far as that was seen."""
+        """Mean wall time of the jobs of a group; None: none was seen."""
         ends = self._groups.get(group)
         return ends.wall_s if ends and ends.ended else None

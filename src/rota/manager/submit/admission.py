@@ -1,7 +1,7 @@
 """Admission: the rules of the site, applied to specifications before jobs with them are taken in.
 
-Whatever many jobs share is judged once: rules look at specifications, never at jobs, except where they count
-the reservations that a user has waiting.
+Rules look at specifications, never at single jobs, so what many jobs share is judged once. Only the limit on a
+user's waiting reservations counts jobs.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from rota.plan.policy.quota_rules import NO_QUOTAS
 from rota.plan.policy.rule_syntax import shown_value
 from rota.plan.site.records import Records, levels_of
 
-#: So many specifications are remembered with what became of them.
+#: Size of the cache of verdicts.
 _MOST_KNOWN: Final = 10_000
 _LONGEST_ID: Final = 17
 _COUNTED: Final = "reservations_over"
 _UNIX_GROUP: Final = "unix_group"
-#: In place of the name of a rule: the queue itself. No rule is called so.
+#: Prefix in place of a rule's name, for a change made by the queue itself.
 _OF_QUEUE: Final = "queue:"
 
 
 class SubmissionContext(Struct, frozen=True):
-    """What rules may know of a submission that its jobs do not say."""
+    """What rules may know of a submission besides its specifications."""
 
-    admin: bool = False  #: an administrator gave it
+    admin: bool = False  #: it comes from an administrator
     unix_groups: tuple[str, ...] = ()  #: of the user
-    exempt: bool = False  #: the job is in no quota already
-    queue: str = ""  #: the job, which is only changed, is in this queue already
+    exempt: bool = False  #: the job is exempt from quotas already
+    queue: str = ""  #: the present queue of a job that is modified
 
 
 _ANYBODY: Final = SubmissionContext()
@@ -60,7 +60,7 @@ class Admitted(Struct, frozen=True):
     """A specification as it is taken in."""
 
     spec: Spec
-    notices: tuple[str, ...] = ()  #: what was taken away that the user gave
+    notices: tuple[str, ...] = ()  #: what the rules reduced of the user's wishes
 
 
 class Judged(Struct, frozen=True, kw_only=True):
@@ -85,8 +85,8 @@ class Rulebook:
         self._plain = self._find_plain()
 
     def _find_plain(self) -> dict[str, str]:
-        """Queue as it is asked for → as it is given, where nothing else happens to jobs without request, types
-        and reservation. Most jobs are such, and a submission may have a hundred thousand specifications."""
+        """Asked queue → queue, where the rules change nothing else of jobs without request, types and reservation.
+        Most jobs are such, and a submission may have a hundred thousand specifications."""
         may_match = [rule for rule in self.rules if not _passes_by(rule, system=self._system)]
         if any(rule.match or rule.does != "default" or rule.values.keys() != {"queue"} for rule in may_match):
             return {}
@@ -98,11 +98,11 @@ class Rulebook:
         return {asked: name for asked, name in known.items() if name not in limited}
 
     def judge(self, spec: Spec, *, reservations: int = 1, by: SubmissionContext = _ANYBODY) -> Judged:
-        """What becomes of it, `reservations` being those of the user that would wait, this one included.
+        """What the rules make of a specification. `reservations`: the user's that would wait, with this one.
 
-        All who ask what the rules say ask here: who adds, modifies and plans jobs, and `rota rule test`. How many
-        reservations wait can only refuse one more: jobs share specifications, whatever their number. Raises
-        `BadInput` for what is no job, whatever the rules say.
+        The one entry for adding, modifying and planning jobs and for `rota rule test`. The number of reservations
+        can only lead to a refusal, since jobs share specifications. Raises `BadInput` for an invalid job, even if
+        the rules would accept it.
         """
         first = self._judge(spec, 1, by)
         if reservations > 1 and spec.at is not None and self.counts_reservations and first.error is None:
@@ -123,7 +123,7 @@ class Rulebook:
             _refuse_exemption(spec, by)
             refuse(verdict)
             found = agreed(found)
-            if found.interactive and found.retries:  # nobody would be there for another attempt
+            if found.interactive and found.retries:  # its user is not there for another attempt
                 found = msgspec.structs.replace(found, retries=0)
             self.check_queue(found, stays_in=by.queue)
             check_spec(found)
@@ -177,12 +177,12 @@ class Rulebook:
 
 
 def _is_limited(queue: Queue) -> bool:
-    """Is it not for all, or not for all that they ask for?"""
+    """Does the queue refuse some jobs, or limit their priority?"""
     return queue.closed or queue.admins_only or queue.max_priority is not None
 
 
 def _passes_by(rule: AdmissionRule, *, system: bool) -> bool:
-    """Can it match no job without request, types and reservation?"""
+    """Is it a rule that never matches jobs without request, types and reservation?"""
     match = rule.match
     if match.get("reservation") is True or match.get("interactive") is True:
         return True
@@ -193,7 +193,7 @@ def _passes_by(rule: AdmissionRule, *, system: bool) -> bool:
 
 
 class Admission:
-    """What a manager asks: the rulebook of the newest version of the site, and what it said before."""
+    """The rulebook of the newest version of the site, with a cache of its verdicts."""
 
     def __init__(self, world: World, *, system: bool = False, groups: UnixGroups | None = None) -> None:
         self._world = world
@@ -204,7 +204,7 @@ class Admission:
         self._known: dict[tuple[Spec, SubmissionContext], Admitted] = {}
 
     def admit(self, spec: Spec, *, admin: bool = False, before: Spec | None = None) -> Admitted:
-        """See `Rulebook.admit`. `before`: what the job was, of one that is changed."""
+        """See `Rulebook.admit`. `before`: the former specification of a job that is modified."""
         book = self.rulebook()
         by = self._by(book, spec, admin=admin, before=before)
         found = self._known.get((spec, by))
@@ -223,7 +223,7 @@ class Admission:
         return SubmissionContext(admin, groups, exempt, queue)
 
     def to_look_up(self, *users: str) -> list[Callable[[], object]]:
-        """What has to be asked of the machine before jobs of these users are judged; it may take long."""
+        """Lookups to make, off the loop, before jobs of these users are judged; they may take long."""
         if not self.rulebook().asks_for_unix_groups:
             return []
         return [partial(self._groups.look_up, user) for user in users if not self._groups.is_fresh(user)]
@@ -238,7 +238,7 @@ class Admission:
     def refuse_reservation(self, wished: Spec, count: int, *, admin: bool = False) -> None:
         """Raise `BadInput` if a rule forbids that the user has so many reservations waiting, this one included.
 
-        `wished`: as it was asked for. What the rules made of it may be something that they refuse.
+        `wished`: as the user asked for it. The rules might refuse what they made of it.
         """
         book = self.rulebook()
         if not book.counts_reservations:
@@ -252,14 +252,14 @@ class Admission:
         return key in self._world.keys
 
     def unanswered(self, spec: Spec) -> str:
-        """What to say of a reservation that cannot be answered now; empty if it can."""
+        """Why a reservation cannot be confirmed or refused now; empty if it can."""
         waits = unanswered(site_now(self._world)) if spec.at is not None else None
         return "" if waits is None else waits.message
 
     def missing_container(self, spec: Spec, others: Iterable[Spec] = ()) -> str:
-        """What to say of a job inside a container that is not there, nor among `others`; empty if it is.
+        """A notice for a job whose container does not exist, nor is among `others`; empty if it does.
 
-        Raises `BadInput` if it is a job that is no container.
+        Raises `BadInput` if the named job is not a container.
         """
         home = next((word.removeprefix("inner=") for word in spec.types if word.startswith("inner=")), "")
         if not home or any(_is_home(other, home) for other in others):
@@ -274,7 +274,7 @@ class Admission:
         return f"there is no container '{home}' that waits or runs; the job waits for one of this name"
 
     def waiting_reservations(self, user: str) -> int:
-        """How many reservations of this user have not begun."""
+        """The number of reservations of this user that have not started."""
         return sum(
             job.spec.at is not None and job.spec.user == user and job.state in WAITING
             for job in self._world.jobs.values()
@@ -290,7 +290,7 @@ def _has_yet_to_end(job: Job) -> bool:
 
 
 def _refuse_exemption(spec: Spec, by: SubmissionContext) -> None:
-    """Raise `BadInput` if somebody takes a job out of the quotas who may not."""
+    """Raise `BadInput` if a user exempts a job from quotas without permission."""
     if NO_QUOTAS in spec.types and not (by.admin or by.exempt):
         raise BadInput(
             f"field 'type': only an administrator or a rule may give '{NO_QUOTAS}'",
@@ -308,7 +308,7 @@ def refuse(verdict: Verdict) -> None:
 
 
 def notices(verdict: Verdict) -> tuple[str, ...]:
-    """Of what the rules changed, that which took away something that the user gave."""
+    """One notice for each wish of the user that the rules reduced."""
     return tuple(
         f"{step.field} {shown_value(step.field, step.old)} is more than allowed; "
         f"it is {shown_value(step.field, step.new)} ({_source(step)})"
@@ -407,7 +407,7 @@ def _wrote(spec: Spec) -> AsWritten:
 
 
 def _ordered(types: tuple[str, ...]) -> tuple[str, ...]:
-    """Equal terms as equal texts. Raises `BadInput` if they contradict each other."""
+    """The types in canonical order. Raises `BadInput` if they contradict each other."""
     try:
         return type_words(parse_types(types))
     except BadInput as error:

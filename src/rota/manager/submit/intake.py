@@ -1,4 +1,4 @@
-"""Turn the chunks of a submission into events: keys, stored specifications, and what the store knows.
+"""Turns the chunks of a submission into events: keys, stored specifications, and what the store knows.
 
 Reads the store, changes nothing; the engine decides.
 """
@@ -19,7 +19,7 @@ from rota.wire import messages as m
 
 #: An environment may not be longer than the kernel takes.
 MAX_ENV = 2 * 1024 * 1024
-#: Dependencies in one chunk: they are taken in at once, while everybody waits.
+#: Dependencies in one chunk. They are decided about in one turn, while everything else waits.
 MOST_AFTER = 1_000_000
 _MOST_NOTICES = 10
 #: Characters of a path, or of a name that is given instead of one.
@@ -27,7 +27,7 @@ _LONGEST_INPUT = 8192
 
 
 class Intake:
-    """One submission on its way in."""
+    """One submission that is being received."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Intake:
         self._notices: list[str] = []  #: for the answer
         self._homes: set[str] = set()  #: containers that its jobs name
         self._reserving = False  #: it may bring reservations
-        self._reserved = 0  #: those that it brought
+        self._reserved = 0  #: the number that it brought
         self._declared: dict[str, Limit] = {}  #: by its jobs
         self._envs: list[int] = []
         self._specs: list[Spec] = []
@@ -63,7 +63,7 @@ class Intake:
         self._allowed: set[int] = set()
 
     def check(self, add: m.Add) -> None:
-        """Refuse what no client of ours sends. Raises `BadInput`."""
+        """Raise `BadInput` for a chunk that is malformed."""
         if len(self._specs) + len(add.specs) == 0:
             raise BadInput("a submission needs a specification")
         if add.spec_of is not None and (
@@ -125,8 +125,8 @@ class Intake:
                 spec = admitted.spec
                 check_spec(spec)
                 notices = [*admitted.notices, *self._missing_container(spec)]
-                if spec.at is not None and (said := self._admission.unanswered(spec)):
-                    notices.append(said)
+                if spec.at is not None and (notice := self._admission.unanswered(spec)):
+                    notices.append(notice)
             except BadInput as error:
                 raise self._placed(add, error) from None
             if notices and len(self._notices) < _MOST_NOTICES:
@@ -158,13 +158,13 @@ class Intake:
         return keys
 
     def _missing_container(self, spec: Spec) -> list[str]:
-        """What to say of a job inside a container that is not there, once for each container."""
+        """A notice for a job whose container does not exist, once per container."""
         home = next((word for word in spec.types if word.startswith("inner=")), "")
         if not home or home in self._homes:
             return []
         self._homes.add(home)
-        said = self._admission.missing_container(spec, self._specs)
-        return [said] if said else []
+        notice = self._admission.missing_container(spec, self._specs)
+        return [notice] if notice else []
 
     def _refuse_reservations(self, add: m.Add, keys: list[str]) -> None:
         """Raise `BadInput` at the first reservation that is one too many for the user."""
@@ -204,7 +204,7 @@ class Intake:
         last: LastInput,
         commanded: JobsByCommand,
     ) -> ChunkArrived:
-        """What the engine is told."""
+        """The event for the engine."""
         self._fresh.update(add.fresh_entries)
         self._rerun.update(add.rerun_entries)
         self._allowed.update(add.allowed_entries)

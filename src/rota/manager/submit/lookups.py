@@ -1,6 +1,6 @@
-"""What the store knows of jobs that a submission names, and of those that wait for them.
+"""Looks up in the store the jobs that a submission names, and jobs that wait for them.
 
-Reads only. Jobs in memory may have gone on since; the engine looks at them once more.
+Read-only. Jobs in memory may have changed since; the engine checks them again.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _MOST_PARENTS: Final = 10_000
 
 
 class EarlierJobs(NamedTuple):
-    """What the store knows of jobs that a chunk names, beside those that it may retry."""
+    """Jobs in the store that a chunk names, apart from jobs to retry."""
 
     namesakes: dict[str, list[FormerJob]]  #: of entries that are to run again
     formers: dict[int, FormerJob]  #: complete jobs whose entries wait for something
-    places: dict[Parent, int]  #: replaced job that an entry waits for → the one that has its place
+    places: dict[Parent, int]  #: replaced job that an entry waits for → its successor
 
 
 class LastInput(NamedTuple):
     """An input when it was added last."""
 
     jobs: list[int]  #: in its order
-    kept: list[int]  #: those that it had no more, and that stayed
-    dropped: dict[int, FormerJob]  #: of both, those on disk that failed or were cancelled
+    kept: list[int]  #: jobs that had been dropped from the input, and stayed
+    dropped: dict[int, FormerJob]  #: jobs of both lists on disk that failed or were cancelled
 
 
 #: (array, (first index, last index)) → the jobs that are meant.
@@ -67,7 +67,7 @@ JobsByCommand = dict[tuple[Parent, str], int]
 
 
 def command_keys(add: m.Add, user: str) -> dict[tuple[Parent, str], str]:
-    """The keys of the jobs whose commands entries of a chunk wait for."""
+    """Keys of the jobs that entries of a chunk name by their commands."""
     found: dict[tuple[Parent, str], str] = {}
     for each in add.after:
         if each.cwd is not None and (each.parent, each.cwd) not in found:
@@ -95,7 +95,7 @@ def find_commanded(add: m.Add, keys: dict[tuple[Parent, str], str], ids: Mapping
 
 
 def complete_dependents(store: Store, library: Library, groups: set[str]) -> dict[int, Job]:
-    """Complete jobs on disk that wait for one of these groups, or for one of those jobs, and so on."""
+    """Complete jobs on disk that wait for one of these groups, directly or through other jobs."""
     found: dict[int, Job] = {}
     pending: list[Parent] = list(groups)
     while pending:
@@ -125,7 +125,7 @@ def look_before(
     known: dict[str, tuple[int, int]],
     gone: list[int],
 ) -> EarlierJobs:
-    """What is to be known of jobs that may be replaced, or are complete, or were replaced (`gone`)."""
+    """Jobs that a chunk may replace, complete jobs that it names, and successors of replaced ones (`gone`)."""
     again = set(add.rerun_entries)
     reruns = [key for n, key in enumerate(keys, add.first) if add.rerun or n in again]
     waiting = {each.entry - add.first for each in add.after}
@@ -143,7 +143,7 @@ def _formers(library: Library, briefs: list[Brief]) -> list[FormerJob]:
 
 
 def _places(store: Store, gone: list[int]) -> dict[Parent, int]:
-    """Who has the place of each of these replaced jobs. One without a successor has none."""
+    """The last successor of each of these replaced jobs; itself, if it has none."""
     by: dict[int, int] = {}
     pending = gone
     while pending:
@@ -172,7 +172,7 @@ def look_at_last(
 
 
 def find_followers(store: Store, library: Library, replaced: set[int]) -> dict[int, Job]:
-    """Ended jobs on disk that waited for one of these and are none of these."""
+    """Ended jobs on disk that waited for one of these jobs, without these themselves."""
     ids = [id for id in store.followers(sorted(replaced)) if id not in replaced]
     return {id: job for id, job in load_jobs(store, library, ids).items() if job.state in TERMINAL}
 

@@ -17,7 +17,7 @@ from rota.manager.views.limits import resolve
 from rota.plan.policy.limits import Limit, Limits
 from rota.wire import messages as m
 
-#: Fields of a size, under the names by which people know whether they were given.
+#: Field of a size → its name in `given`, if it has one.
 _SIZES = {"cpus": "", "mem": "mem", "disk": "disk", "time_s": "time", "gpus": ""}
 
 
@@ -37,7 +37,7 @@ def respecify(
     *,
     admin: bool = False,
 ) -> Admitted:
-    """The specification with these fields over it, and what the rules took away. Raises `BadInput`."""
+    """The specification with these fields replaced, and judged by the rules. Raises `BadInput`."""
     if not 0 <= (fields.get("input_bytes") or 0) < 2**53:
         raise BadInput("field 'input_bytes' is out of range")
     fields = modified(spec, fields)
@@ -57,7 +57,7 @@ def respecify(
 
 
 def _rewritten(wrote: AsWritten, new: dict[str, Any], sizes: dict[str, Any]) -> AsWritten:
-    """What was asked for at first, with what is asked for now over it; the rules had changed the rest."""
+    """The original wishes, overlaid by the new ones, without what the rules changed."""
     words = {*wrote.given, *(word for name in sizes if (word := _SIZES[name]))}
     return AsWritten(
         size=msgspec.structs.replace(wrote.size, **sizes),
@@ -69,11 +69,11 @@ def _rewritten(wrote: AsWritten, new: dict[str, Any], sizes: dict[str, Any]) -> 
 
 
 class NewSpecs(Struct):
-    """What a change makes of specifications."""
+    """Specifications after a modification."""
 
     specs: dict[int, tuple[int, Spec]] = field(default_factory=dict)  #: old number → (new number, specification)
-    rows: list[tuple[int, str]] = field(default_factory=list)  #: those that nobody had before
-    notices: dict[int, tuple[str, ...]] = field(default_factory=dict)  #: old number → what was taken away
+    rows: list[tuple[int, str]] = field(default_factory=list)  #: rows of specifications that are new to the store
+    notices: dict[int, tuple[str, ...]] = field(default_factory=dict)  #: old number → what the rules reduced
 
 
 def new_specs(
@@ -86,7 +86,7 @@ def new_specs(
     *,
     admin: bool = False,
 ) -> NewSpecs:
-    """The specifications that those with these numbers become. Raises `BadInput`."""
+    """The modified versions of these specifications. Raises `BadInput`."""
     made = NewSpecs()
     for old in spec_ids:
         admitted = respecify(library.specs[old], fields, limits, declared, admission, admin=admin)

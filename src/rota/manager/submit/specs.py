@@ -1,4 +1,4 @@
-"""Specifications as clients send them: what is refused of them, whatever the rules of the site say."""
+"""Validates specifications, independently of the rules of the site."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _AS_SENT = tuple(name for name in m.NewSpec.__struct_fields__ if name not in ("e
 
 
 def spec_from(new: m.NewSpec, limits: tuple[LimitUse, ...], *, user: str, env: int) -> Spec:
-    """The specification that a client sent, with what only the manager knows."""
+    """The specification that a client sent, completed by user, environment and limits."""
     return Spec(user=user, env=env, limits=limits, **{name: getattr(new, name) for name in _AS_SENT})
 
 
 def check_texts(spec: Spec) -> None:
-    """Refuse paths and names that nothing can be done with. Raises `BadInput`."""
+    """Raise `BadInput` for unusable paths and names."""
     if not spec.cwd.startswith("/") or "\0" in spec.cwd or len(spec.cwd) > LONGEST_NAME:
         raise BadInput(f"field 'cwd': {shown(spec.cwd)} is not an absolute path, or a very long one")
     names = names_of(spec.group)
@@ -58,7 +58,7 @@ def check_texts(spec: Spec) -> None:
 
 
 def check_spec(spec: Spec) -> None:
-    """Refuse what no client of ours sends, whatever rules made of it. Raises `BadInput`."""
+    """Raise `BadInput` for an invalid specification, from a client or made by rules."""
     size = spec.size
     numbers = (size.cpus, size.mem, size.disk, size.time_s, size.gpus, spec.retries, spec.backoff_s)
     if any(not 0 <= number < 2**62 for number in numbers) or not 0 <= spec.priority <= 255:

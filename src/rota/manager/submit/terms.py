@@ -1,6 +1,6 @@
-"""The terms on which a job is planned (request, types, queue, reservation): checked, and made to agree.
+"""The terms on which a job is planned (request, types, queue, reservation): checked and made consistent.
 
-What a client of ours has checked is checked again here, cheaply: others may speak the protocol too.
+Our clients check them, too, but any program may speak the protocol.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from rota.plan.size import CORE
 
 _MOST = 32
 _LONGEST = 4096
-#: The year 5138: later than anybody plans.
+#: The year 5138.
 _LATEST = 1e11
 
 
 def agreed(spec: Spec) -> Spec:
-    """The specification on terms that fit together: who is besteffort by type or by queue is so by both.
+    """The specification with consistent terms: besteffort by type implies the queue, and the other way round.
 
     Raises `BadInput`.
     """
@@ -36,7 +36,7 @@ def agreed(spec: Spec) -> Spec:
 
 
 def modified(spec: Spec, fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a change, and those that must follow them. Raises `BadInput`."""
+    """The fields of a change, and others that must change with them. Raises `BadInput`."""
     new = dict(fields)
     request = new.get("request", spec.request)
     if request and not new.keys().isdisjoint(("cpus", "gpus")):

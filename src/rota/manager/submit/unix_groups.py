@@ -1,4 +1,4 @@
-"""The Unix groups of users, as this machine knows them. Names only; asked for where admission rules match them."""
+"""Names of the Unix groups of users on this machine. Looked up only if an admission rule matches on them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def groups_of(user: str) -> tuple[str, ...]:
 
 
 class UnixGroups:
-    """What was asked of the machine lately. `look_up` may take long, and may run in another thread."""
+    """A cache of lookups. `look_up` may take long, and may run in another thread."""
 
     def __init__(
         self, find: Callable[[str], tuple[str, ...]] = groups_of, now: Callable[[], float] = time.monotonic

@@ -1,4 +1,4 @@
-"""Submissions on their way in: each chunk is checked, completed by what the store knows, and told the engine."""
+"""Submissions that are being received: each chunk is checked, completed by what the store knows, and decided."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _UPLOADS_MAX = 16
 
 
 class Uploads:
-    """All submissions of which chunks are still to come."""
+    """All submissions with chunks still to come."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Uploads:
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     def gone(self, peer: Peer) -> None:
-        """A client went away in the middle of an upload."""
+        """A client was disconnected: drop its unfinished submissions."""
         for submission in list(self._of_peer.get(peer.id, ())):
             self.drop(peer, submission)
         self._of_peer.pop(peer.id, None)
@@ -90,7 +90,7 @@ class Uploads:
             raise BadInput("a submission needs an id of at most 64 characters")
         if add.first == 0:
             if add.submission in self._sealed:
-                await turns.committed()  # a repeat of what is being committed: its answer will be there
+                await turns.committed()  # a repeat of a submission that is being committed: wait for its answer
             if (answered := store.submission(add.submission)) is not None and answered.answer:
                 if answered.user != peer.user:
                     raise Denied("this submission belongs to another user")
@@ -127,7 +127,7 @@ class Uploads:
             peer.attaching.add(add.submission)
         try:
             if add.input and not add.more:
-                # One after the other: each must know what the one before has added.
+                # Inputs of the same name one after the other: each must see what the one before has added.
                 lock = self._locks.setdefault((by.user, add.input), asyncio.Lock())
                 async with lock:
                     await self._chunk(by, add, intake)
@@ -159,7 +159,7 @@ class Uploads:
                 known, loaded = await read(find)
             arrays: ArrayElements = {}
             if any(each.elements is not None for each in add.after):
-                await self._turns.committed()  # an array that was just added is to be found
+                await self._turns.committed()  # so that an array that was just added is found
                 arrays = await read(lambda: find_elements(store, add))
             dependents: dict[int, Job] = {}
             if intake.dep_groups and not add.more:
@@ -170,7 +170,7 @@ class Uploads:
             gone = {id for id in parents if isinstance(id, int) and world.is_replaced(id)}
             before, followers = await self._before(add, intake, keys=keys, known=known, gone=gone)
             last = await self._last(add, by)
-            if self._intakes.get(add.submission) is not intake:  # or its client has gone, and hears nothing of it
+            if self._intakes.get(add.submission) is not intake:  # or its client was disconnected
                 raise BadInput(
                     "this submission was begun again meanwhile", hint="wait for that, then send it again"
                 )
@@ -188,13 +188,13 @@ class Uploads:
         keys = command_keys(add, by.user)
         ids = {key: id for key in keys.values() if (id := self._world.keys.get(key)) is not None}
         if missing := [key for key in keys.values() if key not in ids]:
-            await self._turns.committed()  # one that has just ended is to be found
+            await self._turns.committed()  # so that a job that has just ended is found
             known = await self._readers.read(lambda: self._store.known_keys(by.user, missing))
             ids |= {key: job for key, (job, _state) in known.items()}
         return find_commanded(add, keys, ids)
 
     async def _last(self, add: m.Add, by: Asker) -> LastInput:
-        """What this input was when it was added last."""
+        """The jobs of this input when it was added last."""
         if add.more or not add.input:
             return LastInput([], [], {})
         if (by.user, add.input) in self._added:
@@ -214,12 +214,12 @@ class Uploads:
     async def _before(
         self, add: m.Add, intake: Intake, *, keys: list[str], known: dict[str, tuple[int, int]], gone: set[int]
     ) -> tuple[EarlierJobs, dict[int, Job]]:
-        """What is to be known of jobs that were there before; for most submissions nothing."""
+        """Earlier jobs that a chunk may replace, and ended jobs that follow them; none for most submissions."""
         world, store, library = self._world, self._store, self._library
         intake.reruns |= add.rerun or bool(add.rerun_entries)
         before, followers = EarlierJobs({}, {}, {}), dict[int, Job]()
         if gone:
-            await self._turns.committed()  # who took their place is to be found
+            await self._turns.committed()  # so that the jobs that replaced them are found
         if gone or add.rerun or add.rerun_entries or (add.after and known):
             before = await self._readers.read(
                 lambda: look_before(store, library, add, keys=keys, known=known, gone=sorted(gone))
@@ -234,7 +234,7 @@ class Uploads:
         return before, followers
 
     def drop(self, peer: Peer, submission: str) -> None:
-        """Forget a submission of which not all chunks came."""
+        """Forget an unfinished submission."""
         intake = self._of_peer.get(peer.id, {}).pop(submission, None)
         if submission in peer.attaching:
             peer.attaching.discard(submission)
