@@ -87,10 +87,15 @@ def global_options() -> list[click.Option]:
             metavar="DIR",
             help="The deployment's directory (default: $ROTA_HOME, else ~/.local/state/rota).",
         ),
-        option("--address", to="address", metavar="HOST:PORT", help="Reach the manager there, by TLS."),
+        option(
+            "--address",
+            to="address",
+            metavar="HOST:PORT",
+            help="Connect to the manager at this address, over TLS.",
+        ),
         option("--json", to="json", is_flag=True, help="Print one JSON value and nothing else on stdout."),
         option("--quiet", to="quiet", is_flag=True, help="Print ids only."),
-        option("--debug", to="debug", is_flag=True, help="Show where an error comes from."),
+        option("--debug", to="debug", is_flag=True, help="Print a traceback on errors."),
     ]
 
 

@@ -83,8 +83,8 @@ rota = LazyGroup(
     members=COMMANDS,
     help="""A job scheduler for one machine or many.
 
-    Give it commands; it keeps them in a durable queue, runs them as there is room, and remembers
-    what became of each.
+    Give it commands; it keeps them in a durable queue, runs them as resources become free, and records how
+    each ended.
 
     \b
     Examples:
@@ -94,8 +94,8 @@ rota = LazyGroup(
       rota jobs state=failed         what has failed
       rota logs 17                   what job 17 printed
 
-    Selectors name jobs: 12, 12-20, @group, state=failed, user=x, host=x, queue=x, project=x, last, all; of the
-    array that begins with job 12, 12_3, 12_1-5 and 12_*. Commas within a word mean AND, several words mean OR.
+    Selectors name jobs: 12, 12-20, @group, state=failed, user=x, host=x, queue=x, project=x, last, all; and
+    elements of array 12: 12_3, 12_1-5 and 12_*. Commas within a word mean AND, several words mean OR.
     """,
 )
 

@@ -121,7 +121,7 @@ def rsh(_call: Invocation, words: tuple[str, ...]) -> int:
     """Start a command on another node of the job that this runs in, as 'ssh HOST CMD' would.
 
     For launchers such as mpirun, also as the program rota-rsh; in a job on several nodes Open MPI and MPICH find
-    it by themselves. Options of ssh are accepted, and those that have no meaning here are ignored.
+    it by themselves. Options of ssh are accepted, and ignored where they have no meaning.
 
     \b
     Examples:

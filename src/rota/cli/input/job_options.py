@@ -19,29 +19,33 @@ _OPTIONS: Final[dict[str, tuple[tuple[str, ...], dict[str, Any], str]]] = {
     "group": (
         ("-g", "--group"),
         {"metavar": "TEXT", **_MANY},
-        "Report group; repeat it for several (default: the file's name, or 'default').",
+        "Report group; repeatable (default: the file's name, or 'default').",
     ),
     "cwd": (("--cwd",), {"metavar": "DIR"}, "Working directory (default: here)."),
     "scratch": (
         ("--scratch",),
         _FLAG,
-        "A new private directory, removed afterwards, with its own TMPDIR.",
+        "Run in a new private directory with its own TMPDIR, removed afterwards.",
     ),
     "env": (
         ("--env",),
         {"metavar": "K=V", **_MANY},
-        "Add to the environment, which is captured now.",
+        "Set a variable, in addition to the current environment.",
     ),
     "cpus": (("--cpus",), {"metavar": "N"}, "Cores; may be 0 or a fraction (default: 1)."),
     "mem": (("--mem",), {"metavar": "SIZE"}, "Memory (default: 1G, or less on small machines)."),
     "disk": (("--disk",), {"metavar": "SIZE"}, "Disk (default: none)."),
-    "time": (("--time",), {"metavar": "TIME"}, "Expected duration; never kills (default: 1h)."),
+    "time": (
+        ("--time",),
+        {"metavar": "TIME"},
+        "Expected duration; a job that runs longer is not killed (default: 1h).",
+    ),
     "gpus": (("--gpus",), {"metavar": "N"}, "GPUs (default: 0)."),
     "request": (
         ("-l", "--request"),
         {"metavar": "REQUEST", **_MANY},
-        "Resources instead of --cpus and --gpus: {gpu='YES'}/switch=1/nodes=4/core=2,walltime=2h; repeat it for "
-        "alternatives.",
+        "Resources instead of --cpus and --gpus: {gpu='YES'}/switch=1/nodes=4/core=2,walltime=2h; repeat it "
+        "for alternatives.",
     ),
     "where": (
         ("-p", "--where"),
@@ -51,14 +55,14 @@ _OPTIONS: Final[dict[str, tuple[tuple[str, ...], dict[str, Any], str]]] = {
     "walltime": (
         ("--walltime",),
         {"metavar": "TIME"},
-        "Hard limit on the duration, where the request has none (default: none).",
+        "Hard limit on the duration, if --request has none (default: none).",
     ),
     "type": (
         ("-t", "--type"),
         {"metavar": "TYPE", **_MANY},
-        "besteffort, idempotent, container, inner=ID, timesharing=user|*,name|*, placeholder=NAME, allowed=NAME, "
-        "deploy, cosystem, noop, deadline=WHEN, postpone=WHEN, expire=WHEN, no_quotas (for administrators), or "
-        "type:NAME for one of the site's own.",
+        "Job type: besteffort, idempotent, container, inner=ID, timesharing=user|*,name|*, placeholder=NAME, "
+        "allowed=NAME, deploy, cosystem, noop, deadline=WHEN, postpone=WHEN, expire=WHEN, no_quotas "
+        "(for administrators), or type:NAME for one of the site's own.",
     ),
     "priority": (("--priority",), {"metavar": "N"}, "0 to 255, higher first (default: 0)."),
     "project": (("--project",), {"metavar": "TEXT"}, "Project to account to."),
@@ -66,17 +70,17 @@ _OPTIONS: Final[dict[str, tuple[tuple[str, ...], dict[str, Any], str]]] = {
     "at": (
         ("-r", "--at"),
         {"metavar": "WHEN"},
-        "Reserve the resources for then: 2026-11-16T08:00 (local, or with a zone), now+10m or @1700000000.",
+        "Reserve the resources for this time: 2026-11-16T08:00 (local, or with a zone), now+10m or @1700000000.",
     ),
     "array": (
         ("--array",),
         {"metavar": "SPEC"},
-        "Make each command an array of jobs: 1-100, 0-99:2, 1,3,7-9; with %5 behind, five at once.",
+        "Make each command an array of jobs: 1-100, 0-99:2, 1,3,7-9; append %5 to run at most five at once.",
     ),
     "array_file": (
         ("--array-file",),
         {"metavar": "PATH"},
-        "One job for each line of this file, which is appended to the command; --array picks lines.",
+        "One job per line of this file; the line is appended to the command, and --array selects lines.",
     ),
     "after": (
         ("--after",),
@@ -91,7 +95,7 @@ _OPTIONS: Final[dict[str, tuple[tuple[str, ...], dict[str, Any], str]]] = {
     "live": (
         ("--live/--no-live",),
         {"default": None},
-        "Whether jobs that join a group later are waited for as well (default: yes).",
+        "Also wait for jobs that join a group later (default: yes).",
     ),
     "allow_empty_group": (
         ("--allow-empty-group",),
@@ -101,25 +105,25 @@ _OPTIONS: Final[dict[str, tuple[tuple[str, ...], dict[str, Any], str]]] = {
     "limits": (
         ("--limit", "limits"),
         {"metavar": "NAME[:N][!]", **_MANY},
-        "Take units of a limit (default: 1); with ! alone. NAME:N on a limit nobody declared declares it.",
+        "Take units of a limit (default: 1); with !, exclusively. NAME:N declares a limit that does not exist.",
     ),
     "learn": (
         ("--learn",),
         {"metavar": "NAME"},
-        "Learning group, whose jobs need about the same (default: the program's name).",
+        "Learning group: jobs with similar needs (default: the program's name).",
     ),
     "override": (
         ("--override",),
         {"metavar": "no|higher|always"},
-        "Use what was learned, the higher of that and what is given, or always what is given, "
-        "never a default (without it what you give is a lower bound, and what you leave out is learned).",
+        "Which amounts count: the learned ones (no), the higher of learned and given (higher), or the given ones "
+        "(always). Without it, given amounts are lower bounds, and the others are learned.",
     ),
     "input_bytes": (
         ("--input-bytes",),
         {"metavar": "SIZE"},
-        "Size of the input, on which the needs may depend; a plain number is bytes.",
+        "Size of the input, used to predict what the job needs; a plain number is bytes.",
     ),
-    "input_file": (("--input-file",), {"metavar": "PATH"}, "The same, taken from a file."),
+    "input_file": (("--input-file",), {"metavar": "PATH"}, "File whose size is that of the input."),
     "retries": (
         ("--retries",),
         {"metavar": "N"},
@@ -133,41 +137,45 @@ _OPTIONS: Final[dict[str, tuple[tuple[str, ...], dict[str, Any], str]]] = {
     "no_retry_over": (
         ("--no-retry-over",),
         {"metavar": "TIME"},
-        "Do not retry an attempt that ran longer.",
+        "Do not retry an attempt that ran longer than this.",
     ),
     "retry_on": (
         ("--retry-on",),
         {"metavar": "CODE", **_MANY},
         "Retry only attempts that ended for one of these reasons: exit, signal, memory, time, walltime, disk, "
-        "lost, not_found, output_file (default: all but walltime, where another attempt can help).",
+        "lost, not_found, output_file (default: all but walltime, if another attempt can help).",
     ),
     "pipefail": (
         ("--pipefail/--no-pipefail",),
         {"default": None},
-        "Whether a pipeline fails if any part of it does (default: no).",
+        "Fail if any part of a pipeline fails (default: no).",
     ),
     "on_success": (
         ("--on-success",),
         {"metavar": "WHAT", **_MANY},
         "When the job is complete: 'run: CMD', 'cleanup' of its scratch directory, or 'remove'.",
     ),
-    "on_failure": (("--on-failure",), {"metavar": "WHAT", **_MANY}, "Likewise when an attempt has failed."),
-    "on_exit": (("--on-exit",), {"metavar": "WHAT", **_MANY}, "Likewise after every attempt, last."),
+    "on_failure": (("--on-failure",), {"metavar": "WHAT", **_MANY}, "The same, when an attempt has failed."),
+    "on_exit": (
+        ("--on-exit",),
+        {"metavar": "WHAT", **_MANY},
+        "The same, after every attempt and after the others.",
+    ),
     "stdout": (
         ("-o", "--stdout"),
         {"metavar": "FILE"},
-        "Write the output there; %j id, %A array, %a index, %x name, %u user, %N host (default: kept by Rota).",
+        "Write stdout to this file; %j id, %A array, %a index, %x name, %u user, %N host (default: kept by Rota).",
     ),
-    "stderr": (("-e", "--stderr"), {"metavar": "FILE"}, "Likewise what is printed to stderr."),
+    "stderr": (("-e", "--stderr"), {"metavar": "FILE"}, "The same for stderr."),
     "job_key": (
         ("--job-key",),
         {"metavar": "FILE"},
-        "Whoever has the key in this file (made if it is not there) may enter the job with 'rota exec --job-key'.",
+        "File with a key that lets its holder enter the job with 'rota exec --job-key'; created if missing.",
     ),
     "checkpoint": (
         ("--checkpoint",),
         {"metavar": "TIME"},
-        "Send --signal this long before the walltime is over, and before it is ended for another job.",
+        "Send --signal this long before the walltime is over, and before a preemption.",
     ),
     "signal": (
         ("--signal",),
@@ -177,13 +185,13 @@ _OPTIONS: Final[dict[str, tuple[tuple[str, ...], dict[str, Any], str]]] = {
     "rerun": (
         ("--rerun",),
         _FLAG,
-        "Run jobs again that have ended: new jobs take their place. Those that have not ended are left alone.",
+        "Run ended jobs again, as new jobs that replace them. Other jobs are left alone.",
     ),
-    "once": (("--once",), _FLAG, "With a command after --: not if it was added before."),
+    "once": (("--once",), _FLAG, "With a command after --: do not add it twice."),
     "allow_unsatisfiable": (
         ("--allow-unsatisfiable",),
         _FLAG,
-        "Keep jobs that no machine could run now.",
+        "Accept jobs that no host can run now.",
     ),
 }
 
@@ -219,5 +227,5 @@ input_option: Final = click.option(
     "--input",
     "source",
     metavar="NAME",
-    help="What this input is called, in place of its path: added again, it replaces what came to nothing.",
+    help="Name of this input, instead of its path; adding it again replaces jobs that did not complete.",
 )

@@ -13,7 +13,7 @@ def options(since: str, until: str) -> Callable[[Any], Any]:
     """Both options, with what they say about their defaults."""
 
     def add(command: Any) -> Any:
-        command = click.option("--last", metavar="TIME", help="The same as --from -TIME, such as 36h.")(command)
+        command = click.option("--last", metavar="TIME", help="Short for --from -TIME, such as 36h.")(command)
         command = click.option("--to", "until", metavar="WHEN", help=f"Until then (default: {until}).")(command)
         return click.option("--from", "since", metavar="WHEN", help=f"From then on (default: {since}).")(command)
 

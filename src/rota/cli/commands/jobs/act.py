@@ -24,11 +24,11 @@ _UNASKED: Final = 100
 
 @command("kill")
 @selectors(required=True)
-@click.option("-y", "--yes", is_flag=True, help="Do not ask, however many they are.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask, however many jobs there are.")
 def kill(call: Invocation, selectors: tuple[str, ...], yes: bool) -> int:
-    """Cancel jobs; those that run are ended, with all their processes.
+    """Cancel jobs; running ones are killed, with all their processes.
 
-    On a terminal more than 100 jobs are asked about first.
+    On a terminal, asks before it kills more than 100 jobs.
 
     \b
     Examples:
@@ -58,14 +58,14 @@ def retry(call: Invocation, selectors: tuple[str, ...]) -> int:
 
 @command("remove")
 @selectors(required=True)
-@click.option("--cascade", is_flag=True, help="Also remove everything that depends on them.")
-@click.option("--waiting", is_flag=True, help="Also remove jobs that wait; they will never run.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask, however many they are.")
+@click.option("--cascade", is_flag=True, help="Also remove all jobs that depend on them.")
+@click.option("--waiting", is_flag=True, help="Also remove waiting jobs, which then never run.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask, however many jobs there are.")
 def remove(call: Invocation, selectors: tuple[str, ...], cascade: bool, waiting: bool, yes: bool) -> int:
-    """Forget jobs that have ended, with their output.
+    """Remove jobs that have ended, with their output.
 
-    Of a selection those that have not ended are kept and counted, as are those that others wait for. A job that is
-    named by its id and cannot go is refused. On a terminal more than 100 jobs are asked about first.
+    Selected jobs that have not ended, or that other jobs wait for, are kept and counted. If such a job is named
+    by its id, the command is refused. On a terminal, asks before it removes more than 100 jobs.
 
     \b
     Examples:
@@ -129,7 +129,7 @@ def release(call: Invocation, selectors: tuple[str, ...]) -> int:
 @command("confirm-dead")
 @selectors(required=True)
 def confirm_dead(call: Invocation, selectors: tuple[str, ...]) -> int:
-    """Declare lost jobs dead, when you know that nothing of them runs any more.
+    """Declare lost jobs dead, when you know that none of their processes runs any more.
 
     Their retries then decide whether they run again.
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 @command("add", takes_command=True)
 @click.argument("file", required=False, metavar="[FILE|-]", shell_complete=files)
 @job_options
-@click.option("--sync", is_flag=True, help="Wait for the jobs; the exit status is that of 'run'.")
+@click.option("--sync", is_flag=True, help="Wait for the jobs; the exit status is as with 'rota run'.")
 @input_option
-@click.option("--dry-run", is_flag=True, help="Check and say what would be added; add nothing.")
+@click.option("--dry-run", is_flag=True, help="Check the input and show what would be added; add nothing.")
 @click.option("--no-start", is_flag=True, help="Do not start a manager if there is none.")
 def add(
     call: Invocation,
@@ -37,13 +37,13 @@ def add(
 ) -> int:
     """Add jobs and print their ids.
 
-    FILE (or stdin) holds one command a line, one JSON object a line, a command with a tab and a JSON
-    object behind it, or one JSON array of objects. Blank lines and lines that begin with # are skipped.
-    A command after -- is one job: several words are executed as they are, a single one by the shell.
+    FILE (or stdin) holds one command a line, one JSON object a line, a command followed by a tab and a JSON
+    object, or one JSON array of objects. Blank lines and lines that begin with # are skipped. A command after --
+    is one job: several words are executed directly, a single word by the shell.
 
-    Jobs of a file that were added before are not added again: complete ones are skipped, failed ones
-    retried. Of lines that were corrected or removed since, jobs that failed, were cancelled or are blocked
-    are replaced. An input with a bad line adds nothing.
+    A file can be added again: jobs that are complete are skipped, and failed ones are retried. Jobs that failed,
+    were cancelled or are blocked are replaced if their line was corrected or removed in between. If any line is
+    bad, nothing is added.
 
     \b
     Examples:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rota.client.channels import Opening
 
 _NODE = click.option(
-    "--node", default="", metavar="N", help="On this host of the job: its name, or its number; its first is 0."
+    "--node", default="", metavar="N", help="Host of the job to run on: a name, or a number counted from 0."
 )
 _KEY = click.option(
     "--job-key", metavar="FILE", help="Enter the job with its key (see 'rota add --job-key'); no token is needed."
@@ -25,8 +25,8 @@ _KEY = click.option(
 @command("exec", takes_command=True)
 @click.argument("id", metavar="ID")
 @_NODE
-@click.option("-t", "--tty", is_flag=True, help="With a terminal, for programs that need one.")
-@click.option("-n", "--no-stdin", is_flag=True, help="Pass nothing on from stdin.")
+@click.option("-t", "--tty", is_flag=True, help="Allocate a terminal, for programs that need one.")
+@click.option("-n", "--no-stdin", is_flag=True, help="Do not pass stdin on.")
 @click.option("--cwd", default="", metavar="DIR", help="Working directory (default: the job's).")
 @click.option("--env", "variables", multiple=True, metavar="K=V", help="Add to the job's environment.")
 @_KEY
@@ -43,9 +43,9 @@ def exec_(
 ) -> int:
     """Run a command inside a running job.
 
-    It runs on the job's host, or on another one of its nodes, with the job's environment, in its directory and
-    within what the job was given; it ends with the job at the latest. Stdin, stdout and stderr are passed on,
-    and so are Ctrl-C and other signals. The exit status is that of the command, or 128 + N if signal N ended it.
+    It runs on the job's first host, or on the one given by --node, with the job's environment, directory and
+    resources. It is ended when the job ends. Stdin, stdout and stderr are passed on, and so are Ctrl-C and other
+    signals. The exit status is that of the command, or 128 + N if signal N ended it.
 
     \b
     Examples:
@@ -77,7 +77,8 @@ def exec_(
 def connect(call: Invocation, id: str, node: str, job_key: str | None) -> int:
     """Open a shell with a terminal inside a running job.
 
-    As 'rota exec -t' with your shell. Type ~. at the beginning of a line to leave it and end what runs in it.
+    The same as 'rota exec -t' with your shell. Type ~. at the beginning of a line to hang up, which ends the
+    shell.
 
     \b
     Examples:

@@ -24,7 +24,7 @@ _NUMBERS: Final = ("cpus", "gpus", "priority", "retries")
 
 @click.group("import", cls=Group)
 def importing() -> None:
-    """Take jobs that were written for other tools."""
+    """Import jobs that were written for other tools."""
 
 
 @importing.command("wr")
@@ -32,11 +32,11 @@ def importing() -> None:
 @click.option("--cwd-matters", is_flag=True, help="Run in --cwd itself, as 'wr add --cwd_matters' does.")
 @click.option(
     "--drop", metavar="FIELD", multiple=True,
-    help="Leave out this field, which has no equivalent, instead of refusing the file; 'all': every such field.",
+    help="Ignore this field, which has no equivalent, instead of refusing the file; 'all': every such field.",
 )  # fmt: skip
-@click.option("--strict", is_flag=True, help="Refuse also what is only warned of.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @job_options
-@click.option("--sync", is_flag=True, help="Wait for the jobs; the exit status is that of 'run'.")
+@click.option("--sync", is_flag=True, help="Wait for the jobs; the exit status is as with 'rota run'.")
 @click.option("--dry-run", is_flag=True, help="Print the jobs as input for 'rota add'; add nothing.")
 @click.option("--no-start", is_flag=True, help="Do not start a manager if there is none.")
 def wr(
@@ -55,7 +55,7 @@ def wr(
     The file holds one command a line, a command with a tab and a JSON object behind it, or one JSON object
     a line, with wr's fields. They mean what they mean to wr: a command runs under bash, in a directory of its
     own unless cwd_matters is set; equal commands are one job; limits that a line declares are set first.
-    The options are the defaults of lines that do not say. Dates (datetime) become the types postpone and expire;
+    Options are defaults for lines without that field. Dates (datetime) become the types postpone and expire;
     commands of earlier files (cmd_deps) are found among your jobs. A file with a bad line, or with a field that
     has no equivalent, adds nothing: --drop FIELD accepts the loss, which is then listed.
 

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 @click.option(
     "--limit", type=WholeNumber(1, 100_000), metavar="N", default=1000, show_default=True, help="How many at most."
 )
-@click.option("--cursor", default="0", metavar="CURSOR", help="Where to go on: 'next' of the page before.")
+@click.option(
+    "--cursor", default="0", metavar="CURSOR", help="Start of the page: the value of 'next' on the page before."
+)
 def jobs(call: Invocation, selectors: tuple[str, ...], limit: int, cursor: str) -> int:
     """List jobs, one line each, oldest first.
 

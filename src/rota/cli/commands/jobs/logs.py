@@ -24,19 +24,19 @@ _SILENCE_S: Final = 0.5
 
 @command("logs")
 @click.argument("id", metavar="ID")
-@click.option("-f", "--follow", is_flag=True, help="Go on while it runs, until it has ended.")
-@click.option("--attempt", type=WholeNumber(1), metavar="N", help="Of this attempt (default: the newest).")
-@click.option("--err", is_flag=True, help="Only what it printed to stderr, on stdout.")
-@click.option("--out", is_flag=True, help="Only what it printed to stdout.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing until the job has ended.")
+@click.option("--attempt", type=WholeNumber(1), metavar="N", help="Output of this attempt (default: the newest).")
+@click.option("--err", is_flag=True, help="Only its stderr, printed to stdout.")
+@click.option("--out", is_flag=True, help="Only its stdout.")
 def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool, out: bool) -> int:
     """Print the output of a job, exactly as it wrote it.
 
-    Its stdout goes to stdout and its stderr to stderr; --err or --out give one of them on stdout.
+    Its stdout goes to stdout and its stderr to stderr; --out or --err selects one of them, printed to stdout.
 
     Where bytes are missing, a line '[rota: N bytes are missing here: ...]' says how many and why, and the exit
-    status is 1. Of an output beyond the setting keep_output only the beginning and the end are kept. Exit status 0
-    means that every byte was printed.
-    Following never slows a job: what could not be shown in time is missing too.
+    status is 1. Output larger than the setting keep_output is kept only at its beginning and its end. Exit
+    status 0 means that every byte was printed. Following never slows a job down: output that could not be shown
+    in time is missing too.
 
     \b
     Examples:

@@ -24,7 +24,7 @@ _FIELDS: Final = frozenset(
 @options_for(_FIELDS)
 @click.option("--user", metavar="NAME", help="Whose job it would be (default: yours).")
 def plan(call: Invocation, user: str | None, **options: Any) -> int:
-    """Say when and where a job would run if it were added now. Nothing is submitted.
+    """Show when and where a job would run if it were added now. Nothing is submitted.
 
     The options are those of 'rota add'. The answer is what the planner would decide at this moment: start,
     expected end, resources, which of several requests, why not at once, and which waiting jobs would start later.

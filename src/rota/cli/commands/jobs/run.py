@@ -39,17 +39,17 @@ _RESUME: Final = "go on with 'rota manager start' and 'rota wait'"
 @click.option(
     "--output",
     type=click.Choice(["grouped", "line", "none"]),
-    help="When jobs print: each job's output when it has ended, whole lines as they come, or never.",
+    help="How output is printed: per job when it has ended, line by line as it comes, or not at all.",
 )
 @click.option("--keep-order", is_flag=True, help="Print outputs in the order of the input.")
 @input_option
-@click.option("--dry-run", is_flag=True, help="Check and say what would be added; add and run nothing.")
+@click.option("--dry-run", is_flag=True, help="Check the input and show what would be added; add nothing.")
 @click.option("--no-start", is_flag=True, help="Do not start a manager if there is none.")
 @click.option(
     "-I",
     "--interactive",
     is_flag=True,
-    help="One job with your terminal: a shell, or the command after --. It ends with the terminal.",
+    help="Run one job in this terminal: a shell, or the command after --. It ends with the terminal.",
 )
 def run(
     call: Invocation,
@@ -65,18 +65,19 @@ def run(
 ) -> int:
     """Run commands and wait for them.
 
-    FILE (or stdin) holds one command a line, one JSON object a line, a command with a tab and a JSON
-    object behind it, or one JSON array of objects. Blank lines and lines that begin with # are skipped.
-    A command after -- is one job: several words are executed as they are, a single one by the shell.
+    FILE (or stdin) holds one command a line, one JSON object a line, a command followed by a tab and a JSON
+    object, or one JSON array of objects. Blank lines and lines that begin with # are skipped. A command after --
+    is one job: several words are executed directly, a single word by the shell.
 
-    What the jobs print goes to stdout and stderr, each job's in one piece; the output of a single job
-    is shown as it comes. Every byte comes, whatever the setting keep_output keeps for later: what is not
-    read waits on disk (output_spool), then the jobs wait. Should bytes be missing, a line says so in their
-    place, and the exit status is not 0.
+    The output of the jobs goes to stdout and stderr, one job after the other; that of a single job is shown
+    live. Output is passed on in full, even beyond the setting keep_output. If the reader is slow, output is
+    buffered on disk (setting output_spool), and then the jobs block. If bytes are missing all the same, a line
+    in their place says so, and the exit status is not 0.
 
-    The exit status is 0 if all jobs complete, else 1; of a single job, its own. Running the same file again
-    resumes it: complete jobs are skipped, failed ones run again, and lines may be corrected, added or removed
-    in between. Ctrl-C asks whether to detach or to cancel. TERM cancels the jobs; HUP and KILL let them go on.
+    The exit status is 0 if all jobs complete and 1 otherwise; for a single job it is the job's own. Running the
+    same file again resumes it: complete jobs are skipped, failed ones run again, and lines may be corrected,
+    added or removed in between. Ctrl-C asks whether to detach or to cancel. TERM cancels the jobs; HUP and KILL
+    let them go on.
 
     \b
     Examples:

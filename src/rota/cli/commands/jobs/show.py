@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @command("show")
 @click.argument("id", metavar="ID")
 def show(call: Invocation, id: str) -> int:
-    """Show everything about one job: what it asked for, every attempt, and its story.
+    """Show everything about one job: what it asked for, every attempt, and its history.
 
     \b
     Examples:

@@ -13,13 +13,13 @@ from rota.cli.render.printing import print_out
 
 @command("status")
 @selectors(required=False)
-@click.option("--watch", is_flag=True, help="Show it again every second, until Ctrl-C.")
-@click.option("--until-done", is_flag=True, help="Watch until no job is left that could still run.")
+@click.option("--watch", is_flag=True, help="Refresh every second, until Ctrl-C.")
+@click.option("--until-done", is_flag=True, help="Watch until every job has ended or can never run.")
 def status(call: Invocation, selectors: tuple[str, ...], watch: bool, until_done: bool) -> int:
     """Count jobs by group and state, with progress, rate and expected end where they are known.
 
-    Rates are those of the last minute. The expected end is that of the jobs that will run without anybody's
-    doing: held and blocked ones are left out of it, and named. Where it is not known, it is said why.
+    Rates are those of the last minute. The expected end leaves out jobs that wait for a person, such as held and
+    blocked ones, and names them. If it is not known, the reason is given.
 
     \b
     Examples:

@@ -11,11 +11,11 @@ from rota.cli.input.selectors import selectors
 
 @command("suspend")
 @selectors(required=True)
-@click.option("--keep", is_flag=True, help="Give up nothing: nobody else gets their cores meanwhile.")
+@click.option("--keep", is_flag=True, help="Keep the cores too: no other job gets them.")
 def suspend(call: Invocation, selectors: tuple[str, ...], keep: bool) -> int:
-    """Stop all processes of running jobs; others may have their cores until they are resumed.
+    """Stop all processes of running jobs; other jobs may use their cores until they are resumed.
 
-    They keep their memory, disk, GPUs and limits, and the time that they stand still does not count as walltime.
+    They keep their memory, disk, GPUs and limits. The time of a suspension does not count as walltime.
 
     \b
     Examples:
@@ -30,7 +30,7 @@ def suspend(call: Invocation, selectors: tuple[str, ...], keep: bool) -> int:
 @command("resume")
 @selectors(required=True)
 def resume(call: Invocation, selectors: tuple[str, ...]) -> int:
-    """Let suspended jobs go on, as soon as exactly their cores are free.
+    """Continue suspended jobs as soon as the cores that they had are free.
 
     Until then they are suspended with the reason 'resuming'.
 
@@ -71,7 +71,7 @@ def signal(call: Invocation, selectors: tuple[str, ...], name: str) -> int:
 @command("checkpoint")
 @selectors(required=True)
 def checkpoint(call: Invocation, selectors: tuple[str, ...]) -> int:
-    """Ask running jobs for a checkpoint now: send each the signal that it gave with --signal (default: USR2).
+    """Ask running jobs for a checkpoint now: send each the signal from its option --signal (default: USR2).
 
     It goes to the process group of the command on the first node.
 

@@ -11,9 +11,9 @@ from rota.cli.input.selectors import selectors
 @command("top")
 @selectors(required=False)
 def top(call: Invocation, selectors: tuple[str, ...]) -> int:
-    """Watch running, waiting and failed jobs on the whole screen, and act on them.
+    """Watch running, waiting and failed jobs on a full screen, and act on them.
 
-    Press ? there for the keys. It needs textual, in the environment in which rota is: pip install textual.
+    Press ? there for the keys. It needs textual in the environment of rota: pip install textual.
 
     \b
     Examples:

@@ -14,7 +14,8 @@ from rota.cli.input.selectors import selectors
 def wait(call: Invocation, selectors: tuple[str, ...], timeout: str | None) -> int:
     """Wait until jobs have ended, or can never run.
 
-    The exit status is 0 if all completed, else 1; of a single job its own; 6 when the time has passed.
+    The exit status is 0 if all completed and 1 otherwise; for a single job it is the job's own; 6 after
+    --timeout.
 
     \b
     Examples:

@@ -13,12 +13,13 @@ from rota.cli.render.printing import print_out
 @click.argument("job", metavar="ID")
 @click.argument("time", metavar="[+|-]TIME")
 @click.option(
-    "--force", is_flag=True, help="Grant all of it now, whatever was promised to others (administrators)."
+    "--force", is_flag=True, help="Grant all of it now, even if promised starts are delayed (administrators)."
 )
 def walltime(call: Invocation, job: str, time: str, force: bool) -> int:
-    """Change the walltime of a running job: by so much, or to so much in all.
+    """Change the walltime of a running job, by an amount (+ or -) or to a total.
 
-    More is granted as far as no promise to other jobs is broken. The rest is granted when that becomes possible.
+    An extension is granted as far as it delays no start that was promised to another job; the rest follows when
+    that becomes possible.
 
     \b
     Examples:

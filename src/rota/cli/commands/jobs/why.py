@@ -14,7 +14,7 @@ from rota.cli.render.printing import print_out
 @command("why")
 @click.argument("id", metavar="ID")
 def why(call: Invocation, id: str) -> int:
-    """Say why a job is not running: what it waits for, which jobs hold that, and what would change it.
+    """Explain why a job is not running: what it waits for, which jobs are in the way, and what would help.
 
     \b
     Examples:

@@ -17,9 +17,9 @@ def config() -> None:
 
 @config.command("show")
 def show(call: Invocation) -> int:
-    """Print every setting, its value and where it comes from, and what the running manager has where that differs.
+    """Print every setting, its value, its source, and the value of the running manager where that differs.
 
-    A manager reads its settings when it starts: what was changed since holds when it is started again.
+    A manager reads its settings when it starts, so later changes need a restart.
 
     \b
     Examples:
@@ -83,7 +83,7 @@ def _running(call: Invocation) -> tuple[dict[str, Any] | None, str]:
 
 @config.command("check")
 def check(call: Invocation) -> int:
-    """Check all configuration files and variables; say nothing but what is wrong.
+    """Check all configuration files and variables.
 
     \b
     Examples:

@@ -34,8 +34,8 @@ _ENOUGH_DISK: Final = 1 << 30
 def doctor(call: Invocation, quick: bool) -> int:
     """Check this machine and this deployment; exit status 1 if something is wrong.
 
-    The whole database, the output that is kept and the journals of runners are read and compared with their
-    checksums, beside a running manager too; with gigabytes of them that takes a while.
+    It reads the whole database, the kept output and the journals of runners, and verifies their checksums. A
+    manager may be running. With gigabytes of data this takes a while.
 
     \b
     Examples:

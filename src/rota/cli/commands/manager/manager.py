@@ -30,7 +30,7 @@ def manager() -> None:
 @click.option("--host", metavar="ADDRESS", help="Address to listen on by TLS (default: 127.0.0.1).")
 @click.option("--port", metavar="PORT", help="Port to listen on by TLS (default: a free one).")
 def start(call: Invocation, foreground: bool, host: str | None, port: str | None) -> int:
-    """Start the manager. It runs until it is told to stop.
+    """Start the manager. It runs until it is stopped.
 
     \b
     Examples:
@@ -78,7 +78,7 @@ def start(call: Invocation, foreground: bool, host: str | None, port: str | None
 @manager.command("ui")
 @click.option("--no-open", is_flag=True, help="Only print the link.")
 def ui(call: Invocation, no_open: bool) -> int:
-    """Open the dashboard in a browser, logged in. The link is good for one minute, once.
+    """Open the dashboard in a browser, logged in. The link works once, for one minute.
 
     \b
     Examples:
@@ -111,10 +111,10 @@ def ui(call: Invocation, no_open: bool) -> int:
 
 
 @manager.command("stop")
-@click.option("--kill", is_flag=True, help="End running jobs first; otherwise they go on.")
+@click.option("--kill", is_flag=True, help="Kill running jobs first.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Return when it has ended.")
 def stop(call: Invocation, kill: bool, wait: bool) -> int:
-    """Stop the manager. Running jobs go on and are found again when it starts, unless --kill.
+    """Stop the manager. Running jobs continue and are found again when it starts, unless --kill is given.
 
     \b
     Examples:
@@ -218,10 +218,8 @@ def _card(view: ManagerView) -> SafeText:
 
 
 @manager.command("logs")
-@click.option("-f", "--follow", is_flag=True, help="Go on as it grows, until Ctrl-C.")
-@click.option(
-    "--lines", type=click.IntRange(1), default=100, show_default=True, help="How many of the last lines."
-)
+@click.option("-f", "--follow", is_flag=True, help="Keep printing new lines, until Ctrl-C.")
+@click.option("--lines", type=click.IntRange(1), default=100, show_default=True, help="Number of lines.")
 def logs(call: Invocation, follow: bool, lines: int) -> int:
     """Print the end of the manager's log.
 
@@ -266,7 +264,7 @@ for _command in (drain, pause, resume, backup, restore, adopt):
 
 @manager.group("token", cls=Group)
 def token() -> None:
-    """Make, list and remove tokens, with which the manager is reached by TLS."""
+    """Make, list and remove tokens, which give access to the manager over TLS."""
 
 
 @token.command("add")
@@ -278,9 +276,9 @@ def token() -> None:
     show_default=True,
     help="What its holder may do.",
 )
-@click.option("--expires", metavar="TIME", help="Worthless after this time (default: never).")
-@click.option("--user", metavar="USER", help="Whose it is: jobs added with it are theirs (default: yours).")
-@click.option("--host", metavar="HOST", help="Of a runner: good for the agent of this node alone.")
+@click.option("--expires", metavar="TIME", help="Lifetime of the token (default: unlimited).")
+@click.option("--user", metavar="USER", help="User that jobs added with it belong to (default: you).")
+@click.option("--host", metavar="HOST", help="With --role runner: valid only for the agent of this node.")
 @click.option("--out", metavar="FILE", help="Write it to this new file, readable by you alone.")
 def token_add(
     call: Invocation,
@@ -293,9 +291,10 @@ def token_add(
 ) -> int:
     """Make a token and print it. It is shown only once.
 
-    With --user the jobs of that user are told apart from those of others, but they run as the user of the agent of
-    their node, as all jobs do: they can read and change that user's files, what jobs of others leave there, and,
-    on the manager's host, this deployment with its keys and tokens. Give one to people whom you would let do that.
+    With --user the jobs of that user are told apart from those of others, but they run as the user of the agent
+    of their node, as all jobs do: they can read and change that user's files, what jobs of others leave there,
+    and, on the manager's host, this deployment with its keys and tokens. Give one to people whom you would let
+    do that.
 
     With that of a runner comes the certificate by which the agent of a node knows this manager: keep both
     together, in the file that 'rota node run --token' is given.
@@ -378,7 +377,7 @@ def token_list(call: Invocation) -> int:
 @token.command("remove")
 @click.argument("name")
 def token_remove(call: Invocation, name: str) -> int:
-    """Make a token worthless, at once, and end the sessions that were made with it. Or end a session.
+    """Revoke a token at once and end the sessions that were made with it; or end a session.
 
     \b
     Examples:

@@ -9,10 +9,10 @@ from rota.cli.render.printing import print_out
 
 
 @command("adopt")
-@click.option("--moved", is_flag=True, help="It is the deployment it was, in another place.")
-@click.option("--copy", is_flag=True, help="It is a copy of one that goes on: make it a deployment of its own.")
+@click.option("--moved", is_flag=True, help="It is the same deployment, in another place.")
+@click.option("--copy", is_flag=True, help="It is a copy: make it a deployment of its own.")
 def adopt(call: Invocation, moved: bool, copy: bool) -> int:
-    """Say what a home is that was moved or copied. No manager may be running in it.
+    """Declare whether a home was moved or copied. No manager may be running in it.
 
     A manager does not start in a directory that was copied while the original is still there: both would run
     the same jobs. --moved says that this one is the deployment from now on. --copy gives it an id, an

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 def backup(call: Invocation, file: str | None, force: bool) -> int:
     """Copy the database to a new file, while jobs run (default: here, named by deployment and UTC time).
 
-    It holds all jobs with their whole history. Kept output, tokens, certificates and rota.toml are not in
-    it. A running manager writes the file, as its user and on its machine. Nothing but a whole and checked
-    copy ever has the name FILE.
+    It holds all jobs with their whole history, but no output, tokens, certificates or rota.toml. A running
+    manager writes the file, as its user and on its machine. FILE appears only when the copy is complete and
+    checked.
 
     \b
     Examples:
@@ -131,15 +131,15 @@ class _Percent:
 
 @command("restore")
 @click.argument("file")
-@click.option("--replace", is_flag=True, help="The deployment has a database already: keep it under another name.")
-@click.option("--pause", is_flag=True, help="Let the next manager begin paused, to look before anything runs.")
+@click.option("--replace", is_flag=True, help="Replace an existing database, which is kept under another name.")
+@click.option("--pause", is_flag=True, help="Start the next manager paused, to check before anything runs.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def restore(call: Invocation, file: str, replace: bool, pause: bool, yes: bool) -> int:
     """Make a backup the database of this deployment. No manager may be running.
 
-    Whatever happened after the backup is forgotten: jobs that waited then will run, even if they have run
-    since, and ids given out since will be given out again. Jobs that were running are lost, since nobody
-    knows what became of them: 'rota confirm-dead' or their runner, if it still lives, settles that.
+    Everything after the backup is forgotten: jobs that waited then will run, even if they have run since, and
+    newer ids are used again. Jobs that were running become lost, since their end is unknown, until their runner
+    reports it or you use 'rota confirm-dead'.
 
     \b
     Examples:

@@ -24,7 +24,7 @@ _STOPPING_S: Final = 60.0
 def pause(call: Invocation) -> int:
     """Start no more jobs until 'rota manager resume', also after a restart of the manager.
 
-    Running jobs go on, and jobs can be added. Nothing begins after this command has ended.
+    Running jobs continue, and jobs can be added. No job starts after this command has returned.
 
     \b
     Examples:
@@ -73,7 +73,7 @@ def _warn(view: PauseView) -> None:
 @command("drain")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Return when the manager has stopped.")
 def drain(call: Invocation, wait: bool) -> int:
-    """Start no more jobs, let those that run end, then stop the manager.
+    """Start no more jobs, let the running ones end, then stop the manager.
 
     Jobs can be added meanwhile; they run when the manager is started again. Ctrl-C leaves it draining;
     'rota manager resume' ends that. Lost jobs are waited for, too: see 'rota confirm-dead'.

@@ -26,29 +26,32 @@ _MOST_JSON: Final = 256 << 20
 @command("simulate")
 @click.argument("trace", metavar="TRACE|-", shell_complete=files)
 @click.option(
-    "--procs", type=WholeNumber(1, _MOST_PROCS), metavar="P", help="Processors; default: as the trace says."
+    "--procs",
+    type=WholeNumber(1, _MOST_PROCS),
+    metavar="P",
+    help="Number of processors (default: from the trace).",
 )
 @click.option(
     "--policy",
     "policies",
     multiple=True,
     type=click.Choice(_POLICIES),
-    help=f"How jobs are planned (default: {_DEFAULT}, or as a JSON trace says); repeat to compare.",
+    help=f"Planning policy (default: {_DEFAULT}, or that of a JSON trace); repeat it to compare.",
 )
 @click.option(
     "--estimates",
     type=click.Choice(["requested", "exact"]),
-    help="Plan with the times that users asked for (default), or as if they had known how long their jobs run.",
+    help="Plan with the times that users asked for (default), or with the exact run times.",
 )
 @click.option(
     "--processors",
     type=click.Choice(["numbered", "count"]),
-    help="Give definite processors, lowest numbers first (default), or only count them.",
+    help="Assign processors by number, lowest first (default), or only count them.",
 )
 @click.option(
-    "--gantt", metavar="FILE", shell_complete=files, help="Draw the schedule: a name in .png, .svg or .html."
+    "--gantt", metavar="FILE", shell_complete=files, help="Write a Gantt chart to this file: .png, .svg or .html."
 )
-@click.option("--plan-only", is_flag=True, help="Of a JSON trace: print the plan at time 0 and run nothing.")
+@click.option("--plan-only", is_flag=True, help="With a JSON trace: print the plan at time 0 and run nothing.")
 def simulate(
     call: Invocation,
     trace: str,
@@ -63,7 +66,7 @@ def simulate(
 
     TRACE is a file in the Standard Workload Format, plain or compressed by gzip, or a JSON document that
     describes a whole site. Jobs without a run time or processors, or with more processors than there are,
-    are skipped, and said to be. With --json several policies give {"policies": {NAME: {...}}}.
+    are skipped and reported. With --json several policies give {"policies": {NAME: {...}}}.
 
     \b
     Examples:

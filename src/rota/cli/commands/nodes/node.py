@@ -29,7 +29,7 @@ _LIST = "list them with 'rota node list'"
 
 @click.group("node", cls=Group)
 def node() -> None:
-    """Hosts of this deployment: run their agents, look at them, let jobs run there or not."""
+    """Manage the hosts of this deployment: start agents, list hosts, drain them."""
 
 
 for _command in (run, add):
@@ -39,7 +39,7 @@ node.add_command(usage, "usage")
 
 @node.command("list")
 def list_nodes(call: Invocation) -> int:
-    """List all hosts, with what they have and what runs there.
+    """List all hosts, with their resources and jobs.
 
     \b
     Examples:
@@ -64,7 +64,7 @@ def list_nodes(call: Invocation) -> int:
 @node.command("show")
 @click.argument("host", metavar="HOST")
 def show_node(call: Invocation, host: str) -> int:
-    """Show one host: what it has, what runs there, and what it did lately.
+    """Show one host: its resources, its jobs and its recent history.
 
     \b
     Examples:
@@ -85,12 +85,12 @@ def show_node(call: Invocation, host: str) -> int:
 @click.argument("hosts", metavar="HOST…", nargs=-1, required=True)
 @click.option(
     "--state", type=click.Choice(["alive", "absent", "suspected", "dead"]),
-    help="absent and dead also end what runs there.",
+    help="State of the host; absent and dead also end its jobs.",
 )  # fmt: skip
-@click.option("--drain/--no-drain", default=None, help="Start no new jobs there; or start them again.")
-@click.option("--reason", metavar="TEXT", help="Why, for those who look at the node or wait for it.")
+@click.option("--drain/--no-drain", default=None, help="Start no new jobs there, or allow them again.")
+@click.option("--reason", metavar="TEXT", help="Reason, shown with the node and to waiting jobs.")
 @click.option(
-    "--available-until", metavar="TIME", help="Not used from then on: 2026-11-16T08:00, now+2h, or never."
+    "--available-until", metavar="TIME", help="Not used after this time: 2026-11-16T08:00, now+2h, or never."
 )
 @click.option(
     "--hours", metavar="HOURS",
@@ -108,7 +108,7 @@ def set_node(
     available_until: str | None, hours: str | None, gpus: int | None, mem: str | None, disk: str | None,
     limits: tuple[str, ...],
 ) -> int:  # fmt: skip
-    """Change what is known of hosts: their state, when they may be used, their figures and limits.
+    """Change hosts: their state, hours, resources and limits.
 
     \b
     Examples:
@@ -175,7 +175,7 @@ def set_node(
 @node.command("remove")
 @click.argument("hosts", metavar="HOST…", nargs=-1, required=True)
 def remove_node(call: Invocation, hosts: tuple[str, ...]) -> int:
-    """Forget nodes on which nothing runs; their agents are sent away and their tokens are worthless.
+    """Remove idle nodes: disconnect their agents and revoke their tokens.
 
     \b
     Examples:

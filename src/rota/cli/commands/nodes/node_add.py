@@ -64,19 +64,28 @@ class _Token(NamedTuple):
 @click.command("add", cls=Command)
 @click.argument("hosts", metavar="HOST…", nargs=-1, required=True)
 @click.option("--manager", metavar="HOST:PORT", help="Where agents find the manager (default: where it listens).")
-@click.option("--ssh", "ssh", metavar="COMMAND", default="ssh", show_default=True, help="How a host is reached.")
 @click.option(
-    "--rota", "rota", metavar="PATH", default="rota", show_default=True, help="The program on the hosts."
+    "--ssh", "ssh", metavar="COMMAND", default="ssh", show_default=True, help="Command that reaches a host."
+)
+@click.option(
+    "--rota",
+    "rota",
+    metavar="PATH",
+    default="rota",
+    show_default=True,
+    help="Path of the program rota on the hosts.",
 )
 @click.option(
     "--dir",
     "directory",
     metavar="DIR",
     default="",
-    help="Where the agents keep their files (default: by their user).",
+    help="Directory for the agents' files (default: below ~/.local/state/rota).",
 )
-@click.option("--option", "more", metavar="WORDS", multiple=True, help="Passed on to 'rota node run'; repeat it.")
-@click.option("--again", is_flag=True, help="Start another agent also where one is connected.")
+@click.option(
+    "--option", "more", metavar="WORDS", multiple=True, help="Options passed on to 'rota node run'; repeatable."
+)
+@click.option("--again", is_flag=True, help="Start an agent even where one is connected.")
 @click.option("--no-wait", is_flag=True, help="Do not wait until the nodes have joined.")
 def add(
     call: Invocation, hosts: tuple[str, ...], manager: str | None, ssh: str, rota: str, directory: str,
@@ -84,8 +93,8 @@ def add(
 ) -> int:  # fmt: skip
     """Start an agent on each of these hosts, over ssh, and wait until they have joined.
 
-    Each gets a token of its own, which is good for that host alone and replaces those that it had. Rota must be
-    installed there.
+    Each host gets its own token, valid only there, which replaces earlier ones. Rota must be installed on the
+    hosts.
 
     \b
     Examples:

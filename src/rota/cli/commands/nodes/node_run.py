@@ -37,14 +37,17 @@ WantedBy=multi-user.target
 
 @click.command("run", cls=Command)
 @click.option(
-    "--manager", metavar="HOST:PORT", required=True, help="Where the manager is (its settings `host` and `port`)."
+    "--manager",
+    metavar="HOST:PORT",
+    required=True,
+    help="Address of the manager (its settings `host` and `port`).",
 )
 @click.option(
     "--token", "token_file", metavar="FILE", required=True,
-    help="What 'rota manager token add --role runner --out FILE' wrote.",
+    help="Token file, from 'rota manager token add --role runner --out FILE'.",
 )  # fmt: skip
 @click.option("--name", metavar="NAME", help="The node's name (default: that of this host).")
-@click.option("--dir", "directory", metavar="DIR", help="Where the agent keeps its own files.")
+@click.option("--dir", "directory", metavar="DIR", help="Directory for the agent's files.")
 @click.option("--cores", type=click.IntRange(1, 65_536), help="Cores that jobs may use (default: all).")
 @click.option("--mem", metavar="SIZE", help="Memory that jobs may use (default: what there is).")
 @click.option("--disk", metavar="SIZE", help="Disk that jobs may use (default: what is free).")
@@ -53,19 +56,21 @@ WantedBy=multi-user.target
     "--property", "properties", metavar="NAME=VALUE", multiple=True, help="Announce a property; repeat it."
 )
 @click.option(
-    "--hours", metavar="HOURS", help="When it may be used, like '20:00-07:00 mon-fri' (default: always)."
+    "--hours",
+    metavar="HOURS",
+    help="Hours in which jobs may run here, such as '20:00-07:00 mon-fri' (default: always).",
 )
-@click.option("--log", metavar="FILE", help="Write what happens there instead of to stderr.")
-@click.option("--print-unit", is_flag=True, help="Print a systemd unit that runs this, and end.")
+@click.option("--log", metavar="FILE", help="Write the log to this file instead of stderr.")
+@click.option("--print-unit", is_flag=True, help="Print a systemd unit for this agent and exit.")
 def run(
     call: Invocation, manager: str, token_file: str, name: str | None, directory: str | None, cores: int | None,
     mem: str | None, disk: str | None, gpus: int | None, properties: tuple[str, ...], hours: str | None,
     log: str | None, print_unit: bool,
 ) -> int:  # fmt: skip
-    """Run jobs on this host for a manager: register what there is, and stay until told to stop.
+    """Run an agent on this host: register its resources with a manager and run jobs until stopped.
 
-    The agent only ever connects outwards. It survives restarts of the manager with its jobs alive. The first
-    SIGTERM lets it leave when its jobs have ended, the second ends them. Jobs run as the user that runs it.
+    The agent only ever connects outwards. It and its jobs survive restarts of the manager. On the first SIGTERM
+    it leaves when its jobs have ended; on the second it kills them. Jobs run as the user of the agent.
 
     \b
     Examples:

@@ -23,14 +23,16 @@ _BY: Final = ("user", "project", "queue")
 @time_spans.options("30 windows ago", "now")
 @click.option(
     "--by", metavar="WHAT", default="user,project,queue", show_default=True,
-    help="Tell rows apart by these; 'none' for one row a window.",
+    help="Group rows by these columns; 'none' for one row per window.",
 )  # fmt: skip
 @click.option(
     "--window", metavar="WINDOW",
-    help="How much time a row is about: hour, day, week, month, all, or a time such as 36h (default: day).",
+    help="Length of a window: hour, day, week, month, all, or a duration such as 36h (default: day).",
 )  # fmt: skip
 @click.option(
-    "--zone", metavar="ZONE", help="In which days begin, like Europe/Paris or UTC (default: the local one)."
+    "--zone",
+    metavar="ZONE",
+    help="Time zone in which days begin, such as Europe/Paris or UTC (default: the local one).",
 )
 def accounting(
     call: Invocation,
@@ -41,17 +43,16 @@ def accounting(
     window: str | None,
     zone: str | None,
 ) -> int:
-    """Show who used what: attempts and jobs that ended, core hours used, given and asked for, time waited.
+    """Show usage by user, project and queue: ended attempts and jobs, core hours used, given and asked for,
+    waiting time.
 
-    What is used counts in every window in which an attempt ran; those that run are counted up to now. Given is
-    what the walltime with which attempts were started, or else their expected time, would have taken. Asked is the
-    same for what was asked for: '(+3)' are three attempts for which nobody gave a time, '-' that it is not known.
-    Both count while the attempt runs, and what is left of them when it ends counts then. WHEN is like 2026-11-16,
-    -2d or @1700000000.
+    USED counts in every window in which an attempt ran, up to now for a running one. GIVEN is cores times the
+    walltime of an attempt, or else its expected time. ASKED is the same for what the user asked for; '(+3)'
+    counts three attempts without a time, and '-' means unknown. GIVEN and ASKED accrue while the attempt runs,
+    and the rest is added when it ends. WHEN is like 2026-11-16, -2d or @1700000000.
 
-    Days, weeks and months are whole and begin at midnight of the local time zone, summer time included. Windows
-    of a time are counted from --from. With --last the whole time is one window, unless --window says otherwise.
-    Sums are kept by the hour: windows begin and end at full hours.
+    Days, weeks and months begin at midnight in that zone. Windows of a given duration begin at --from. With
+    --last, the default is a single window. Sums are kept by the hour, so windows begin and end at full hours.
 
     \b
     Examples:

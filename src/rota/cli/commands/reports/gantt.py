@@ -23,19 +23,22 @@ _LISTED: Final = 10
 
 
 @command("gantt")
-@click.option("--from", "since", metavar="WHEN", help="Draw from then on, also what is over (default: now).")
-@click.option("--to", "until", metavar="WHEN", help="Draw until then (default: the last planned end).")
+@click.option("--from", "since", metavar="WHEN", help="Start of the chart; it may lie in the past (default: now).")
+@click.option("--to", "until", metavar="WHEN", help="End of the chart (default: the last planned end).")
 @click.option("--width", type=WholeNumber(40, 1000), metavar="N", help="Columns (default: those of the terminal).")
 @click.option(
     "--rows", type=WholeNumber(0, 1_000_000), metavar="N", default=50, show_default=True,
-    help="How many rows at most; 0: all.",
+    help="Maximum number of rows; 0 for all.",
 )  # fmt: skip
 @click.option(
     "--limit", type=WholeNumber(1, 100_000), metavar="N", default=10_000, show_default=True,
-    help="How many jobs at most, those that begin first.",
+    help="Maximum number of jobs, earliest start first.",
 )  # fmt: skip
 @click.option(
-    "--picture", metavar="FILE", shell_complete=files, help="Draw into this file instead: .svg, .png or .html."
+    "--picture",
+    metavar="FILE",
+    shell_complete=files,
+    help="Write the chart to this file instead: .svg, .png or .html.",
 )
 def gantt(
     call: Invocation,
@@ -46,12 +49,12 @@ def gantt(
     limit: int,
     picture: str | None,
 ) -> int:
-    """Draw what ran, runs and is planned: time to the right, hosts and their resources down.
+    """Draw a Gantt chart of past, running and planned jobs, with a row for each host or group of its cores.
 
-    Hosts on which the same happens are one row. Jobs that have no planned start are listed below, with what
-    keeps them. Of the past it draws attempts that ended, on the cores they had where these are known, and when
-    hosts were drained, down, asleep or closed. More attempts than --limit are merged: then it draws how much of
-    each host was in use. Times are local; WHEN is like 2026-11-16T08:00, now+10m, -15m or @1700000000.
+    Hosts with the same schedule share a row. Jobs without a planned start are listed below, with the reason. The
+    past shows attempts on the cores they had, where these are known, and when hosts were drained, down, asleep
+    or closed. If there are more attempts than --limit, they are merged into the load of each host. Times are
+    local; WHEN is like 2026-11-16T08:00, now+10m, -15m or @1700000000.
 
     \b
     Examples:

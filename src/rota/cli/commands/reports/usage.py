@@ -20,9 +20,9 @@ _BAR: Final = 30
 def usage(call: Invocation, since: str | None, until: str | None, last: str | None) -> int:
     """Show how hosts spent their time: busy with jobs, idle, down (away, drained or suspected) or asleep.
 
-    Together they add up to the time for which anything is known of a host; while no manager was there to look,
-    nothing is. BUSY % is of the time in which jobs could run: what is down is no capacity, what sleeps is. WHEN is
-    like 2026-11-16, -2d or @1700000000.
+    These add up to the time for which the host was observed, that is, while a manager was running. BUSY % is
+    relative to the time in which jobs could run: asleep counts as capacity, down does not. WHEN is like
+    2026-11-16, -2d or @1700000000.
 
     \b
     Examples:

@@ -55,7 +55,7 @@ def list_periods(call: Invocation) -> int:
 @calendar.command("add")
 @click.argument("words", metavar="[PERIOD] SET", nargs=-1, required=True)
 @click.option("--from", "start", metavar="WHEN", default="", help="A one-off period: its start.")
-@click.option("--to", "end", metavar="WHEN", default="", help="Its end, which does not belong to it.")
+@click.option("--to", "end", metavar="WHEN", default="", help="Its end, which is exclusive.")
 @click.option("--description", metavar="TEXT", default="", help="What it is for; 'rota calendar list' shows it.")
 def add_period(call: Invocation, words: tuple[str, ...], start: str, end: str, description: str) -> int:
     """Let a rule set apply at weekly hours, or once.
@@ -97,13 +97,13 @@ def add_period(call: Invocation, words: tuple[str, ...], start: str, end: str, d
 @calendar.command("load")
 @click.argument("file", metavar="FILE")
 @click.option("--replace", is_flag=True, help="Remove other periods, and other quotas of rule sets.")
-@click.option("--dry-run", is_flag=True, help="Only say what would change.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 def load_calendar(call: Invocation, file: str, replace: bool, dry_run: bool) -> int:
     """Load periods and the quotas of their rule sets from a file of OAR; '-' is stdin.
 
     FILE is JSON: {"periodical": [[PERIOD, SET, TEXT], ...], "oneshot": [[FROM, TO, SET, TEXT], ...], SET: {RULE:
-    [RESOURCES, JOBS, HOURS]}}. All of it is loaded or, if an entry cannot be read, nothing. What was there before
-    stays, unless the file says otherwise; quotas that apply always stay in any case.
+    [RESOURCES, JOBS, HOURS]}}. If an entry cannot be read, nothing is loaded. Existing periods and quotas stay
+    unless the file redefines them; quotas outside rule sets always stay.
 
     \b
     Examples:
@@ -158,8 +158,8 @@ def remove_period(call: Invocation, words: tuple[str, ...], start: str, end: str
 
 
 @calendar.command("show")
-@click.option("--from", "start", metavar="WHEN", help="From then (default: now).")
-@click.option("--to", "end", metavar="WHEN", help="Up to then (default: a week later).")
+@click.option("--from", "start", metavar="WHEN", help="Start of the listing (default: now).")
+@click.option("--to", "end", metavar="WHEN", help="End of the listing (default: a week later).")
 def show_calendar(call: Invocation, start: str | None, end: str | None) -> int:
     """Print the coming periods in which rule sets apply.
 

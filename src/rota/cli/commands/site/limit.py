@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 @command("limit")
 @click.argument("limits", metavar="[NAME[:N]…]", nargs=-1)
-@click.option("--host", metavar="HOST", help="The units are those of this host, and count there only.")
+@click.option("--host", metavar="HOST", help="Set the units of this host, which count only there.")
 def limit(call: Invocation, limits: tuple[str, ...], host: str | None) -> int:
     """List limits with their capacity, use and waiting jobs, or set them.
 
     NAME:N lets jobs have N units at once; 0 stops them. NAME:any lets them have any number, and NAME:unlimited
-    removes the limit. NAME@22:00-06:00 lets jobs start only in these hours (local time; seconds may follow, as in
-    22:00:30), and NAME@always at any time again. A change holds at once; running jobs go on. Jobs use a limit with
-    --limit NAME; --limit NAME:N in a job declares one that nobody else has declared, and the last job to say so
-    decides. Such a limit stays, also while no job uses it, until NAME:unlimited removes it.
+    removes the limit. NAME@22:00-06:00 lets jobs start only in these hours (local time; seconds may follow, as
+    in 22:00:30), and NAME@always at any time again. A change holds at once; running jobs go on. Jobs use a limit
+    with --limit NAME; --limit NAME:N in a job declares one that nobody else has declared, and the last job to
+    say so decides. Such a limit stays, also while no job uses it, until NAME:unlimited removes it.
 
     \b
     Examples:

@@ -17,7 +17,7 @@ _KINDS = ("property", "resource", "setting")
 
 @click.group("property", cls=Group)
 def property_() -> None:
-    """What can be said of resources: properties, and the levels of their hierarchy."""
+    """Manage the properties of resources, and the levels of their hierarchy."""
 
 
 @property_.command("add")
@@ -125,7 +125,7 @@ def list_properties(call: Invocation) -> int:
 
 @property_.command("remove")
 @click.argument("name")
-@click.option("--force", is_flag=True, help="Take it away from resources that have it.")
+@click.option("--force", is_flag=True, help="Also remove it from resources that have it.")
 def remove(call: Invocation, name: str, force: bool) -> int:
     """Remove a property, unless resources have it.
 

@@ -29,23 +29,29 @@ def queue() -> None:
 def _fields(function: F) -> F:
     for option in reversed(
         (
-            click.option("--priority", metavar="N", help="Higher ones are planned first (default: 2)."),
-            click.option("--order", metavar="fifo|fairshare|multifactor", help="Of its jobs (default: fifo)."),
+            click.option("--priority", metavar="N", help="Higher priorities are planned first (default: 2)."),
+            click.option(
+                "--order", metavar="fifo|fairshare|multifactor", help="Order of its jobs (default: fifo)."
+            ),
             click.option(
                 "--backfill", metavar="none|easy|easy-sjbf|conservative",
-                help="Who may overtake (default: conservative).",
+                help="Backfilling of its jobs (default: conservative).",
             ),
-            click.option("--walltime", metavar="TIME", help="For jobs that give none; 'none' for no limit."),
-            click.option("--max-wait", metavar="TIME", help="Who waited so long goes to the front (default: 7d)."),
+            click.option("--walltime", metavar="TIME", help="Default walltime of its jobs; 'none' for no limit."),
+            click.option(
+                "--max-wait", metavar="TIME", help="Jobs that have waited this long go to the front (default: 7d)."
+            ),
             click.option(
                 "--share", "shares", metavar="WHO=SHARE", multiple=True,
-                help="Target share, 0 to 1, of a user or of project:NAME; WHO=none takes it back.",
+                help="Target share, 0 to 1, of a user or of project:NAME; WHO=none removes it.",
             ),
             click.option(
-                "--max-priority", metavar="N", help="Jobs of users have no higher priority (default: none, any)."
+                "--max-priority", metavar="N",
+                help="Highest priority that users may give their jobs (default: none, no limit).",
             ),
             click.option(
-                "--for", "who", metavar="all|admins", help="Who may name it (default: all; 'admin' is for admins)."
+                "--for", "who", metavar="all|admins",
+                help="Who may submit to it (default: all; for the queue 'admin': admins).",
             ),
         )
     ):  # fmt: skip
@@ -107,7 +113,7 @@ def add_queue(call: Invocation, name: str, **options: Any) -> int:
 @click.argument("name", metavar="NAME")
 @_fields
 def set_queue(call: Invocation, name: str, **options: Any) -> int:
-    """Change a queue; what is not given stays as it is. Jobs that wait are planned anew.
+    """Change a queue; what is not given stays as it is. Waiting jobs are replanned.
 
     \b
     Examples:
@@ -144,9 +150,9 @@ def remove_queue(call: Invocation, name: str) -> int:
 
 @queue.command("close")
 @click.argument("name", metavar="NAME")
-@click.option("--reason", metavar="TEXT", default="", help="Told to everybody whose job is refused.")
+@click.option("--reason", metavar="TEXT", default="", help="Reason, shown when a job is refused.")
 def close_queue(call: Invocation, name: str, reason: str) -> int:
-    """Let a queue take no new jobs. Those that wait or run in it go on.
+    """Close a queue to new jobs. Its waiting and running jobs are not affected.
 
     \b
     Examples:
@@ -158,7 +164,7 @@ def close_queue(call: Invocation, name: str, reason: str) -> int:
 @queue.command("open")
 @click.argument("name", metavar="NAME")
 def open_queue(call: Invocation, name: str) -> int:
-    """Let a queue that was closed take jobs again.
+    """Open a closed queue to new jobs again.
 
     \b
     Examples:

@@ -29,9 +29,9 @@ def quota() -> None:
 
 
 @quota.command("list")
-@click.option("--set", "name", metavar="NAME", help="Only those of this rule set of the calendar.")
+@click.option("--set", "name", metavar="NAME", help="Only quotas of this rule set of the calendar.")
 def list_quotas(call: Invocation, name: str | None) -> int:
-    """List the quotas, and what is held of them: of each the one who is nearest to a limit.
+    """List the quotas and their use; for each, the holder that is nearest to a limit.
 
     \b
     Examples:
@@ -62,7 +62,7 @@ def list_quotas(call: Invocation, name: str | None) -> int:
     "--set", "name", metavar="NAME", default="", help="Only while this rule set of the calendar applies."
 )
 def set_quota(call: Invocation, rule: str, limits: tuple[str, ...], name: str) -> int:
-    """Set a quota: so many resources, jobs and resource-hours at once; -1 is no limit.
+    """Set a quota: the most resources, jobs and resource-hours at once; -1 for no limit.
 
     RESOURCES may also be ALL or a part of it, such as 0.5*ALL.
 

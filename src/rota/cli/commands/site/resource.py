@@ -18,7 +18,7 @@ KINDS = ("property", "resource", "host", "node", "setting")
 
 _HOSTS = click.option("--hosts", metavar="LIST", help="Hosts: n1,n2 or n[001-100].")
 _IDS = click.option("--ids", metavar="LIST", help="Resources by id: 1-8,17.")
-_WHERE = click.option("--where", metavar="EXPR", help='Resources whose properties are like this: "gpu = yes".')
+_WHERE = click.option("--where", metavar="EXPR", help='Resources whose properties match: "gpu = yes".')
 
 
 @click.group("resource", cls=Group)
@@ -46,7 +46,7 @@ def inventory_of(view: SiteView) -> Inventory:
 @click.option(
     "--set", "values", metavar="NAME=VALUE", multiple=True, help="A property of the new resources; repeat it."
 )
-@click.option("--create", is_flag=True, help="Add properties that there are not; their type is that of the value.")
+@click.option("--create", is_flag=True, help="Create missing properties, with the type of the value.")
 @click.option(
     "--state", type=click.Choice(["alive", "absent"]), default="alive", show_default=True,
     help="absent: known, but not to be used yet.",
@@ -57,7 +57,7 @@ def add(
 ) -> int:  # fmt: skip
     """Add hosts with their cores. All are added or none; a host that is there already is an error.
 
-    Jobs run on a host once its runner is connected. Ids continue after the largest there is.
+    Jobs run on a host once its runner is connected. New ids continue after the largest one.
 
     \b
     Examples:
@@ -90,11 +90,11 @@ def add(
 @_IDS
 @_WHERE
 @click.argument("values", metavar="[NAME=VALUE]…", nargs=-1)
-@click.option("--create", is_flag=True, help="Add properties that there are not; their type is that of the value.")
-@click.option("--state", type=click.Choice(["alive", "absent", "dead"]), help="Of whole hosts.")
-@click.option("--drain/--no-drain", default=None, help="Start no new jobs on these hosts; or start them again.")
+@click.option("--create", is_flag=True, help="Create missing properties, with the type of the value.")
+@click.option("--state", type=click.Choice(["alive", "absent", "dead"]), help="State of whole hosts.")
+@click.option("--drain/--no-drain", default=None, help="Start no new jobs on these hosts, or allow them again.")
 @click.option(
-    "--available-until", metavar="TIME", help="May not be used from then on: 2026-11-16T08:00, now+2h, or never."
+    "--available-until", metavar="TIME", help="Not used after this time: 2026-11-16T08:00, now+2h, or never."
 )
 @click.option("--gpus", type=click.IntRange(0, 100_000), help="GPUs of each host.")
 @click.option("--mem", metavar="SIZE", help="Memory of each host; none: what its runner finds.")
@@ -108,7 +108,7 @@ def set_resources(
     state: str | None, drain: bool | None, available_until: str | None, gpus: int | None, mem: str | None,
     disk: str | None, limits: tuple[str, ...],
 ) -> int:  # fmt: skip
-    """Change resources: their properties (NAME= takes one away), or the state and the figures of whole hosts.
+    """Change resources: their properties (NAME= removes one), or the state and amounts of whole hosts.
 
     \b
     Examples:

@@ -22,12 +22,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @click.group("rule", cls=Group)
 def rule() -> None:
-    """Admission rules: what the site makes of jobs before they are taken in.
+    """Admission rules: how the site changes or rejects jobs when they are submitted.
 
     Rules are tried in order. Each matches jobs (by user, unix_group, queue, project, group, name, type, uses,
     where, interactive, reservation, admin, walltime_over, cpus_over, mem_over…) and then does one thing: default
-    fills what a job left open, cap holds a value down, set decides it, reject refuses the job with a message.
-    """
+    fills in a missing value, cap limits a value, set overrides it, reject refuses the job with a message."""
 
 
 rule.add_command(test_rules)
@@ -41,9 +40,9 @@ def _parts(function: F) -> F:
                 help="Only jobs with this; all must hold. A value may have * and begin with ! (not); several of "
                 "one field, repeated or with commas, mean any of them. 'any': every job.",
             ),
-            click.option("--default", metavar="FIELD=VALUE", multiple=True, help="Fill in what jobs left open."),
-            click.option("--cap", metavar="FIELD=VALUE", multiple=True, help="No more than this."),
-            click.option("--set", metavar="FIELD=VALUE", multiple=True, help="This, whatever the job says."),
+            click.option("--default", metavar="FIELD=VALUE", multiple=True, help="Fill in a missing value."),
+            click.option("--cap", metavar="FIELD=VALUE", multiple=True, help="Limit a value to at most this."),
+            click.option("--set", metavar="FIELD=VALUE", multiple=True, help="Override a value."),
             click.option("--reject", metavar="TEXT", help="Refuse the job, and say why."),
             click.option(
                 "--file", metavar="FILE", shell_complete=files,
@@ -87,7 +86,7 @@ def list_rules(call: Invocation) -> int:
 @rule.command("show")
 @click.argument("name", metavar="NAME")
 def show_rule(call: Invocation, name: str) -> int:
-    """Print a rule as JSON, as --file reads it.
+    """Print a rule as JSON, in the form that --file reads.
 
     \b
     Examples:
@@ -108,7 +107,7 @@ def show_rule(call: Invocation, name: str) -> int:
     "--position", metavar="N", type=click.IntRange(1, 100_000), help="Place in the order (default: last)."
 )
 def add_rule(call: Invocation, name: str | None, position: int | None, **options: Any) -> int:
-    """Add a rule. It holds for jobs that are added from now on.
+    """Add a rule. It applies to jobs that are added from now on.
 
     \b
     Examples:
@@ -141,7 +140,7 @@ def add_rule(call: Invocation, name: str | None, position: int | None, **options
 @click.argument("name", metavar="NAME")
 @_parts
 def set_rule(call: Invocation, name: str, **options: Any) -> int:
-    """Change a rule in its place. What is given of its conditions, or of what it does, replaces all of that.
+    """Change a rule, which keeps its place. New conditions replace all old ones, and so do new actions.
 
     \b
     Examples:
@@ -198,7 +197,7 @@ def remove_rule(call: Invocation, name: str) -> int:
 @rule.command("reset")
 @click.argument("name", metavar="NAME")
 def reset_rule(call: Invocation, name: str) -> int:
-    """Make a built-in rule what it was, and where it was.
+    """Restore a built-in rule, in its original place.
 
     \b
     Examples:

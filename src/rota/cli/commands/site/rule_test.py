@@ -48,9 +48,9 @@ _SHOWN: Final = (
     "--unix-group", "unix_groups", metavar="NAME", multiple=True,
     help="A Unix group of that user; repeat it (default: those that this host knows).",
 )  # fmt: skip
-@click.option("--admin", is_flag=True, help="As if an administrator added it.")
-@click.option("--interactive", is_flag=True, help="As with 'rota run -I'.")
-@click.option("--system", is_flag=True, help="As in a deployment that runs jobs of many users.")
+@click.option("--admin", is_flag=True, help="Test as an administrator.")
+@click.option("--interactive", is_flag=True, help="Test as for 'rota run -I'.")
+@click.option("--system", is_flag=True, help="Test as in a deployment that runs jobs of many users.")
 @click.option(
     "--reservations", metavar="N", type=click.IntRange(1, 1_000_000), default=1, show_default=True,
     help="With --at: how many reservations of the user would wait, this one included.",
@@ -65,9 +65,9 @@ def test_rules(
     reservations: int,
     **options: Any,
 ) -> int:
-    """Say which rules match a job, and what it would become or why it would be refused.
+    """Show which rules match a job, and what it would become or why it would be refused.
 
-    The options are those of 'rota add'. Nothing is submitted. The exit status is 0 if the job would be taken in
+    The options are those of 'rota add'. Nothing is submitted. The exit status is 0 if the job would be admitted
     and 2 if it would be refused.
 
     \b

@@ -30,10 +30,10 @@ def share() -> None:
 @share.command("list")
 @click.option("--queue", metavar="QUEUE", help="Only this queue, also if its order is fifo.")
 def list_shares(call: Invocation, queue: str | None) -> int:
-    """Show how users and projects stand in queues that go by fair share, whoever goes first at the top, and why.
+    """List users and projects in fair-share order, highest priority first, and explain it.
 
-    KARMA is how far the use of a user, what they asked for, and the use of the project are above their
-    targets, each by its weight. USED is in core hours as they count now: use fades by the half-life.
+    KARMA is the weighted sum of how far a user's use, a user's requests and the project's use are above their
+    targets. USED is in core hours, decayed by the half-life.
 
     \b
     Examples:
@@ -122,16 +122,17 @@ def _projects(queue: QueueSharesView) -> SafeText:
 
 @share.command("set")
 @click.option(
-    "--project", metavar="WEIGHT", help="Of what a project used (default: 1 where projects have shares)."
+    "--project", metavar="WEIGHT", help="Weight of a project's use (default: 1 where projects have shares)."
 )
-@click.option("--used", metavar="WEIGHT", help="Of what a user used (default: 1).")
-@click.option("--asked", metavar="WEIGHT", help="Of what a user asked for (default: 1).")
-@click.option("--half-life", metavar="TIME", help="After this use counts half (default: 7d).")
-@click.option("--window", metavar="TIME", help="What is older does not count at all (default: none).")
+@click.option("--used", metavar="WEIGHT", help="Weight of a user's use (default: 1).")
+@click.option("--asked", metavar="WEIGHT", help="Weight of a user's requests (default: 1).")
+@click.option("--half-life", metavar="TIME", help="Time after which past use counts half (default: 7d).")
+@click.option("--window", metavar="TIME", help="Older use does not count at all (default: none).")
 def set_share(call: Invocation, **options: str | None) -> int:
-    """Change what fair share is reckoned by; 'none' takes a value back. Jobs that wait are planned anew.
+    """Change the weights, half-life or window of fair share; 'none' restores a default. Waiting jobs are
+    replanned.
 
-    Shares themselves are those of a queue: rota queue set default --share project:x=0.75.
+    Target shares belong to queues: rota queue set default --share project:x=0.75.
 
     \b
     Examples:
