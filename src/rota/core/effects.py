@@ -21,11 +21,15 @@ class Effect(Struct, frozen=True, gc=False):
 
 
 class Reply(Effect, frozen=True):
+    """Answer a request."""
+
     to: Asker
     body: Any
 
 
 class Refuse(Effect, frozen=True):
+    """Answer a request with an error."""
+
     to: Asker
     error: RotaError
 
@@ -63,11 +67,15 @@ class SendRules(Effect, frozen=True):
 
 
 class AcknowledgeReport(Effect, frozen=True):
+    """Tell a runner that its report is on disk, so that it stops repeating it."""
+
     runner: str
     seq: int
 
 
 class KillAttempts(Effect, frozen=True):
+    """Have a runner end these attempts: TERM, then KILL."""
+
     runner: str
     leases: list[tuple[int, int, int]]
     checkpoint: str = ""  #: signal to send first, with time to write a checkpoint; empty: none

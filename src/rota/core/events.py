@@ -98,27 +98,37 @@ class UploadDropped(Event, frozen=True):
 
 
 class JobsKilled(Event, frozen=True):
+    """A user killed jobs."""
+
     by: Asker
     jobs: list[int]
 
 
 class JobsHeld(Event, frozen=True):
+    """A user held waiting jobs."""
+
     by: Asker
     jobs: list[int]
 
 
 class JobsReleased(Event, frozen=True):
+    """A user released held jobs."""
+
     by: Asker
     jobs: list[int]
 
 
 class JobsRetried(Event, frozen=True):
+    """A user retried failed or cancelled jobs. `loaded` has those that are only on disk."""
+
     by: Asker
     jobs: list[int]
     loaded: dict[int, Job]
 
 
 class JobsRemoved(Event, frozen=True):
+    """A user removed jobs. `loaded` has those that are only on disk."""
+
     by: Asker
     jobs: list[int]
     loaded: dict[int, Job]
@@ -129,12 +139,16 @@ class JobsRemoved(Event, frozen=True):
 
 
 class JobsSuspended(Event, frozen=True):
+    """A user suspended running jobs."""
+
     by: Asker
     jobs: list[int]
     keep: bool = False  #: keep their cores
 
 
 class JobsResumed(Event, frozen=True):
+    """A user resumed suspended jobs."""
+
     by: Asker
     jobs: list[int]
 
@@ -148,6 +162,8 @@ class JobsSignalled(Event, frozen=True):
 
 
 class WalltimeAsked(Event, frozen=True):
+    """A user asked for another walltime of a running job."""
+
     by: Asker
     job: int
     seconds: float
@@ -170,6 +186,8 @@ class HostAppeared(Event, frozen=True):
 
 
 class RunnerJoined(Event, frozen=True):
+    """A runner connected, with the leases and seats that it has."""
+
     runner: str
     host: str
     boot_id: str

@@ -110,10 +110,12 @@ def parts_of(world: World, runner: Runner) -> list[Job]:
 
 
 def part_at(job: Job, host: str) -> Part | None:
+    """The job's part on this host, if it has one."""
     return parts_by_host(job).get(host)
 
 
 def parts_by_host(job: Job) -> dict[str, Part]:
+    """Host → part of the job's lease; empty: it has none."""
     return job.lease.parts if job.lease is not None and job.lease.parts is not None else {}
 
 
@@ -138,6 +140,7 @@ def job_of_part(world: World, runner: Runner, ref: LeaseRef | PartOpened) -> Job
 
 
 def ref_of(job: Job, lease: Lease) -> tuple[int, int, int]:
+    """(job, attempt, token): the name of the job's lease."""
     return job.id, job.attempt, lease.token
 
 
@@ -233,6 +236,7 @@ def await_parts(world: World, turn: Turn, job: Job) -> None:
 
 
 def is_silent(world: World, part: Part) -> bool:
+    """Is the runner of this part silent?"""
     holder = world.runners.get(part.runner)
     return holder is not None and holder.silent
 

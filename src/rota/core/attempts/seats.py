@@ -17,11 +17,13 @@ def take_lease(runner: Runner, job: Job) -> None:
 
 
 def take_seat(runner: Runner, seat: int, size: Size) -> None:
+    """The runner has this seat from now on."""
     runner.seats[seat] = size
     count_unseated(runner, size, -1)
 
 
 def count_unseated(runner: Runner, size: Size, more: int) -> None:
+    """Add to the number of leases of this size without a seat."""
     number = runner.unseated[size] = runner.unseated[size] + more
     if not number:
         del runner.unseated[size]

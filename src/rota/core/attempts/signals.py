@@ -18,6 +18,7 @@ CHECKPOINT: Final = "USR2"
 
 
 def checkpoint_signal(job: Job) -> str:
+    """The signal that asks this job for a checkpoint."""
     return job.spec.signal or CHECKPOINT
 
 
@@ -31,6 +32,7 @@ def signal_before_end(job: Job) -> str:
 
 
 def on_jobs_signalled(world: World, turn: Turn, event: JobsSignalled) -> None:
+    """Send a signal to running jobs. All other jobs are left unchanged."""
     changed, unchanged = [], []
     for id in event.jobs:
         job = world.jobs.get(id)

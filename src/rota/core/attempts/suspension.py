@@ -39,6 +39,7 @@ _LONGEST: Final = 500
 
 
 def on_jobs_suspended(world: World, turn: Turn, event: JobsSuspended) -> None:
+    """Suspend running jobs. A job that was told to resume goes back to being suspended."""
     changed: list[int] = []
     unchanged: list[int] = []
     for id in event.jobs:
@@ -82,6 +83,7 @@ def _gives_up_cores(world: World, job: Job, lease: Lease) -> bool:
 
 
 def on_jobs_resumed(world: World, turn: Turn, event: JobsResumed) -> None:
+    """Resume suspended jobs: at once if they kept their cores, else when the plan gives them back."""
     changed: list[int] = []
     unchanged: list[int] = []
     for id in event.jobs:

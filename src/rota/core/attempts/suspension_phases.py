@@ -24,6 +24,7 @@ _LEAST_S: Final = 60.0
 
 
 def pause_of(lease: Lease) -> Pause:
+    """The suspension of an attempt; its phase is empty while it runs."""
     return lease.given.pause or _RUNS if lease.given is not None else _RUNS
 
 

@@ -25,6 +25,7 @@ _LEAST_S = 1.0
 
 
 def on_walltime_asked(world: World, turn: Turn, event: WalltimeAsked) -> None:
+    """Change the walltime of a running job. Raises `BadInput` if it does not run, or has run longer already."""
     job = world.jobs.get(event.job)
     if job is None:
         raise NotFound(

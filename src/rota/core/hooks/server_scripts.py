@@ -73,6 +73,7 @@ def after_failure(world: World, turn: Turn, job: Job, wrong: str) -> Ended:
 
 
 def forget_tries(world: World, turn: Turn, job: int) -> None:
+    """The prologue succeeded or the job failed: count its failures from zero again."""
     if world.server_hooks.tries.pop(job, None) is not None:
         store_hooks(world, turn)
 
@@ -111,6 +112,7 @@ def epilogue_over(world: World, turn: Turn, job: int, attempt: int, wrong: str) 
 
 
 def store_hooks(world: World, turn: Turn) -> None:
+    """Store what a restart must not lose about scripts."""
     hooks = world.server_hooks
     hooks.tries = {job: tries for job, tries in hooks.tries.items() if job in world.jobs}
     kept = StoredHooks(hooks.tries, list(hooks.epilogues.values()))

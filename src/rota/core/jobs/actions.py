@@ -26,6 +26,7 @@ from rota.core.world import World, dequeue, move, reopen, write
 
 
 def on_jobs_killed(world: World, turn: Turn, event: JobsKilled) -> None:
+    """Kill jobs: waiting ones are cancelled at once, leased ones when nothing of them is left."""
     changed, unchanged = [], []
     kills: dict[str, list[tuple[int, int, int]]] = {}
     for id in event.jobs:
@@ -93,6 +94,7 @@ def cancel(world: World, turn: Turn, job: Job, reason: Reason) -> None:
 
 
 def on_jobs_held(world: World, turn: Turn, event: JobsHeld) -> None:
+    """Hold waiting jobs: they do not start until they are released."""
     changed, unchanged = [], []
     for id in event.jobs:
         job = world.jobs.get(id)
@@ -114,6 +116,7 @@ def on_jobs_held(world: World, turn: Turn, event: JobsHeld) -> None:
 
 
 def on_jobs_released(world: World, turn: Turn, event: JobsReleased) -> None:
+    """Release held jobs. One with a delay that is not over is delayed again."""
     changed, unchanged = [], []
     for id in event.jobs:
         job = world.jobs.get(id)
@@ -134,6 +137,7 @@ def on_jobs_released(world: World, turn: Turn, event: JobsReleased) -> None:
 
 
 def on_jobs_retried(world: World, turn: Turn, event: JobsRetried) -> None:
+    """Re-open failed and cancelled jobs, except reservations whose time is over."""
     changed, unchanged = [], []
     for id in event.jobs:
         job = world.jobs.get(id) or event.loaded.get(id)
@@ -164,6 +168,7 @@ def reopen_for_retry(world: World, turn: Turn, id: int, loaded: Job | None, *, b
 
 
 def on_death_confirmed(world: World, turn: Turn, event: DeathConfirmed) -> None:
+    """End lost jobs that an operator declares dead."""
     changed, unchanged = [], []
     for id in event.jobs:
         job = world.jobs.get(id)

@@ -12,14 +12,17 @@ from rota.core.world import World
 
 
 def can_kill(job: Job | None) -> TypeGuard[Job]:
+    """Is the job live, and not being killed already?"""
     return job is not None and job.state not in TERMINAL and not job.kill
 
 
 def can_hold(job: Job | None) -> TypeGuard[Job]:
+    """Does the job wait, and is it not held?"""
     return job is not None and job.state in HOLDABLE
 
 
 def can_release(job: Job | None) -> TypeGuard[Job]:
+    """Is the job held?"""
     return job is not None and job.state is State.HELD
 
 

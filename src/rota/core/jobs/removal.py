@@ -19,6 +19,7 @@ from rota.errors import BadInput, Denied
 
 
 def on_jobs_removed(world: World, turn: Turn, event: JobsRemoved) -> None:
+    """Remove jobs, or raise and remove none."""
     selection = _Selection(world, event)
     for job in selection.removing.values():
         _remove(world, turn, job)

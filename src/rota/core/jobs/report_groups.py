@@ -19,10 +19,12 @@ def joined(names: Iterable[str]) -> str:
 
 
 def names_of(group: str) -> tuple[str, ...]:
+    """Decode the names of a job's report groups."""
     return tuple(group.split(_BETWEEN)) if _BETWEEN in group else (group,)
 
 
 def first_of(group: str) -> str:
+    """The first of a job's report groups."""
     return group.partition(_BETWEEN)[0]
 
 

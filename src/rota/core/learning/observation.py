@@ -69,6 +69,7 @@ Row = tuple[int, float, int, int, float, str, int | None, int, int, float]
 
 
 def to_row(place: int, seen: Observation) -> Row:
+    """The row of an observation at this place."""
     return (
         place,
         seen.at,

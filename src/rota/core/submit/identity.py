@@ -14,6 +14,8 @@ _SEPARATOR = b"\0"
 
 
 class KeyMaker(Protocol):
+    """Computes the key of the n-th equal command, or of one element of its array."""
+
     def __call__(self, cmd: Command, n: int, index: int | None = None) -> str: ...
 
 
