@@ -22,7 +22,7 @@ from rota.core.attempts.leases import Finished, Started
 from rota.core.jobs.job import Outcome
 from rota.plan.site.node_facts import NodeFacts
 from rota.runner.report.link import FIRST_DELAY_S, MAX_DELAY_S
-from rota.wire import codec, passes
+from rota.wire import codec, node_pass
 from rota.wire.greeting import PROTOCOL, Hello, Welcome
 from rota.wire.orders import Ack, Rules, ToRunner, Work
 from rota.wire.reports import Join, Report
@@ -133,7 +133,7 @@ class Agent(asyncio.Protocol):
 async def crowd_of(options: argparse.Namespace) -> None:
     host, _, port = options.manager.rpartition(":")
     with open(getattr(options, "pass")) as file:
-        token, authority = passes.parse(file.read())
+        token, authority = node_pass.parse(file.read())
     crowd = Crowd(host, int(port), token, authority)
     agents = [Agent(number, crowd) for number in range(options.agents)]
 

@@ -31,9 +31,9 @@ class Spool:
         """Bytes of all blocks that are in use."""
         return (self._blocks - len(self._free)) * BLOCK
 
-    def queue(self, at: int) -> Queue:
+    def queue(self, at: int) -> SpoolQueue:
         """A queue whose first byte will have this offset."""
-        return Queue(self, at)
+        return SpoolQueue(self, at)
 
     def room(self) -> int:
         """Bytes in blocks that can be had now."""
@@ -85,7 +85,7 @@ class Spool:
         return os.pread(self._fd, size, block * BLOCK + at)
 
 
-class Queue:
+class SpoolQueue:
     """Bytes `at` to `end` of a stream. They are added at the end and given up from the beginning."""
 
     __slots__ = ("_base", "_blocks", "_spool", "at", "end")

@@ -12,14 +12,14 @@ from typing import Any
 
 import uvloop
 
-from rota.api.feed import Feed
+from rota.api.feed import EventFeed
 from rota.api.gateway import Gateway
 from rota.api.guard import Guard
 from rota.api.operations import Operation
 from rota.api.pages import Pages
 from rota.api.problems import Unauthorized
-from rota.api.serve import Doors
-from rota.api.verdicts import Verdicts
+from rota.api.serve import Listener
+from rota.api.token_verdicts import TokenVerdicts
 from rota.home import Home
 from tests.api.client import TIMEOUT_S, Http
 
@@ -31,23 +31,23 @@ class _Links:
     """Knows two tokens."""
 
     def __init__(self) -> None:
-        self.verdicts = Verdicts()
+        self.verdicts = TokenVerdicts()
 
     async def known(self, token: str) -> bool:
         return token in (USER, ADMIN)
 
     async def role(self, token: str) -> str:
         if token not in (USER, ADMIN):
-            self.verdicts.wrong(token)
+            self.verdicts.reject(token)
             raise Unauthorized("nobody knows this token")
-        self.verdicts.right(token)
+        self.verdicts.accept(token)
         return token.split("_")[1]
 
 
 class Inside:
     """What is served, and a client of it."""
 
-    def __init__(self, gateway: Gateway, doors: Doors, http: Http) -> None:
+    def __init__(self, gateway: Gateway, doors: Listener, http: Http) -> None:
         self.gateway = gateway
         self._doors = doors
         self.nobody = http
@@ -70,10 +70,10 @@ def serving(top: Path, operations: list[Operation], links: Any = None) -> Iterat
     async def run() -> None:
         known: Any = links or _Links()
         gateway = Gateway(
-            operations, links=known, feed=Feed(known, ""), guard=Guard([], port), pages=Pages(top / "none"),
-            own_token="rota_gateway_x", port=port,
+            operations, connections=known, feed=EventFeed(known, ""), guard=Guard([], port),
+            pages=Pages(top / "none"), own_token="rota_gateway_x", port=port,
         )  # fmt: skip
-        doors = Doors(gateway, Home(top), listener)
+        doors = Listener(gateway, Home(top), listener)
         made["loop"], made["over"], made["gateway"] = asyncio.get_running_loop(), asyncio.Event(), gateway
         made["doors"] = doors
         serving = asyncio.create_task(doors.run())

@@ -39,10 +39,10 @@ def test_what_takes_long_is_done_beside_the_loop(monkeypatch):
     async def client(_token: str) -> Any:
         yield _Client()
 
-    ask = Mock()
-    ask.body = jobs.NewJobs(jobs=["a", {"cmd": "b"}], defaults={"cwd": "/"})
-    ask.services.links.client = client
-    assert asyncio.run(jobs.add_jobs(ask)).added == [1, 2]
+    request = Mock()
+    request.body = jobs.NewJobs(jobs=["a", {"cmd": "b"}], defaults={"cwd": "/"})
+    request.services.connections.client = client
+    assert asyncio.run(jobs.add_jobs(request)).added == [1, 2]
     assert sent == ["a", "b"]
     assert len(where) == 2
     assert threading.get_ident() not in where

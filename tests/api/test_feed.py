@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rota.api.feed import Feed, merge
+from rota.api.feed import EventFeed, merge
 from rota.wire.views import FeedView
 
 _AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -22,8 +22,8 @@ def _news(*jobs: tuple[int, str, int], **other: Any) -> FeedView:
     return FeedView(**(made | other))
 
 
-def _feed(kept: int = 1000) -> Feed:
-    feed = Feed(None, "", kept=kept)  # type: ignore[arg-type]
+def _feed(kept: int = 1000) -> EventFeed:
+    feed = EventFeed(None, "", kept=kept)  # type: ignore[arg-type]
     feed.began()
     return feed
 
@@ -134,7 +134,7 @@ def test_when_the_manager_was_gone_everybody_looks_at_everything():
 
 def test_while_there_is_no_feed_nobody_is_told_that_all_is_well():
     async def run() -> None:
-        feed = Feed(None, "")  # type: ignore[arg-type]
+        feed = EventFeed(None, "")  # type: ignore[arg-type]
         reader = feed.read("")
         assert await anext(reader) == b"retry: 1000\n\n"
         waiting = asyncio.ensure_future(_next(reader))

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from rota.api.operations import Table
+from rota.api.operations import OperationTable
 from rota.api.routes import OPERATIONS
 from rota.api.schema import document
 from rota.api.schema_names import SCHEMA_NAMES
@@ -60,7 +60,7 @@ def test_an_operation_keeps_its_id_when_its_handler_is_renamed() -> None:
     async def renamed(_ask: Any) -> None:
         """Do something."""
 
-    table = Table("subject")
+    table = OperationTable("subject")
     table.get("/somewhere", "its_id")(renamed)
     assert [each.id for each in table.operations] == ["its_id"]
 

@@ -14,11 +14,11 @@ from unittest.mock import Mock
 
 import pytest
 
-from rota.api import door, limits, serve
-from rota.api.door import Door
-from rota.api.limits import Limits
-from rota.api.operations import EVENTS, Ask, Table
+from rota.api import http_connection, rate_limits, serve
+from rota.api.http_connection import HttpConnection
+from rota.api.operations import EVENTS, ApiRequest, OperationTable
 from rota.api.problems import TooMany
+from rota.api.rate_limits import RateLimits
 from tests.api.client import TIMEOUT_S, Http
 from tests.api.inside import USER, Inside, serving
 from tests.deployment import wait_until
@@ -27,25 +27,25 @@ _SHORT_S = 0.2
 _LARGE = 64 << 20
 _heard: list[Any] = []
 _go = threading.Event()
-table = Table("test")
+table = OperationTable("test")
 
 
 @table.post("/quickly", "quickly", body=dict[str, Any], answer=dict[str, Any], patience_s=_SHORT_S)
-async def quickly(ask: Ask) -> Any:
+async def quickly(request: ApiRequest) -> Any:
     """Say it again, if it was said quickly."""
-    _heard.append(ask.body)
-    return ask.body
+    _heard.append(request.body)
+    return request.body
 
 
 @table.post("/echo", "echo", body=dict[str, Any], answer=dict[str, Any])
-async def echo(ask: Ask) -> Any:
+async def echo(request: ApiRequest) -> Any:
     """Say it again."""
-    _heard.append(ask.body)
-    return ask.body
+    _heard.append(request.body)
+    return request.body
 
 
 @table.post("/keep", "keep", body=dict[str, Any], answer=dict[str, Any])
-async def keep(ask: Ask) -> Any:
+async def keep(request: ApiRequest) -> Any:
     """Take it, and take time over it."""
     _heard.append("kept")
     while not _go.is_set():
@@ -54,23 +54,23 @@ async def keep(ask: Ask) -> Any:
 
 
 @table.get("/hello", "hello", answer=str)
-async def hello(ask: Ask) -> str:
+async def hello(request: ApiRequest) -> str:
     """Say hello."""
     return "hello"
 
 
 @table.get("/large", "large", answer=str)
-async def large(ask: Ask) -> str:
+async def large(request: ApiRequest) -> str:
     """More than fits into the buffers of a connection."""
     return "x" * _LARGE
 
 
 @table.get("/ticks", "ticks", kind=EVENTS)
-async def ticks(ask: Ask) -> AsyncIterator[bytes]:
+async def ticks(request: ApiRequest) -> AsyncIterator[bytes]:
     """A stream that goes on."""
 
     async def told() -> AsyncIterator[bytes]:
-        with ask.services.limits.stream(ask.credential.token):
+        with request.services.limits.stream(request.credential.token):
             while True:
                 yield b"event: tick\ndata: 1\n\n"
                 await asyncio.sleep(0.02)
@@ -79,11 +79,11 @@ async def ticks(ask: Ask) -> AsyncIterator[bytes]:
 
 
 @table.get("/flood", "flood", kind=EVENTS)
-async def flood(ask: Ask) -> AsyncIterator[bytes]:
+async def flood(request: ApiRequest) -> AsyncIterator[bytes]:
     """A stream that has more and more to tell."""
 
     async def told() -> AsyncIterator[bytes]:
-        with ask.services.limits.stream(ask.credential.token):
+        with request.services.limits.stream(request.credential.token):
             while True:
                 yield b": %b\n\n" % (b"x" * 100_000)
                 await asyncio.sleep(0)
@@ -143,7 +143,7 @@ def test_a_body_in_tiny_chunks_is_not_waited_for(inside):
 
 
 def test_the_rest_of_a_body_that_was_refused_is_not_waited_for(inside, monkeypatch):
-    monkeypatch.setattr(door, "_HEAD_S", _SHORT_S)
+    monkeypatch.setattr(http_connection, "_HEAD_S", _SHORT_S)
     stranger = inside.nobody.as_("rota_user_" + "X" * 43)
     with stranger.socket() as raw:
         raw.sendall(_head(stranger, "POST /api/v1/echo", Content_Type="application/json", Content_Length=100_000))
@@ -152,7 +152,7 @@ def test_the_rest_of_a_body_that_was_refused_is_not_waited_for(inside, monkeypat
 
 @pytest.mark.parametrize("begin", [b"", b"G", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nHost: x\r\nX-A"])
 def test_a_head_that_never_ends_is_not_waited_for(inside, begin, monkeypatch):
-    monkeypatch.setattr(door, "_HEAD_S", _SHORT_S)
+    monkeypatch.setattr(http_connection, "_HEAD_S", _SHORT_S)
     monkeypatch.setattr(serve, "_FIRST_BYTE_S", _SHORT_S)
     with inside.nobody.socket() as raw:
         raw.sendall(begin)
@@ -160,7 +160,7 @@ def test_a_head_that_never_ends_is_not_waited_for(inside, begin, monkeypatch):
 
 
 def test_a_second_request_that_never_ends_is_not_waited_for(inside, monkeypatch):
-    monkeypatch.setattr(door, "_HEAD_S", _SHORT_S)
+    monkeypatch.setattr(http_connection, "_HEAD_S", _SHORT_S)
     with inside.user.socket() as raw:
         raw.sendall(_head(inside.user, "GET /api/v1/hello") + b"GET /api")
         said = _drip(raw, b"A")
@@ -169,7 +169,7 @@ def test_a_second_request_that_never_ends_is_not_waited_for(inside, monkeypatch)
 
 
 def test_who_does_not_read_the_answer_is_cut_off(inside, monkeypatch):
-    monkeypatch.setattr(door, "_UNREAD_S", _SHORT_S)
+    monkeypatch.setattr(http_connection, "_UNREAD_S", _SHORT_S)
     with inside.user.socket() as raw:
         raw.sendall(_head(inside.user, "GET /api/v1/large"))
         assert raw.recv(64).startswith(b"HTTP/1.1 200 ")
@@ -178,7 +178,7 @@ def test_who_does_not_read_the_answer_is_cut_off(inside, monkeypatch):
 
 def test_who_reads_slowly_is_waited_for_as_long_as_anything_is_read():
     loop, transport = Mock(), Mock()
-    slow = Door.__new__(Door)
+    slow = HttpConnection.__new__(HttpConnection)
     slow.loop, slow.transport, slow.flow = loop, transport, Mock()
     transport.get_write_buffer_size.return_value = 1000
     slow.pause_writing()
@@ -193,7 +193,7 @@ def test_who_reads_slowly_is_waited_for_as_long_as_anything_is_read():
 
 
 def test_who_does_not_read_a_stream_is_cut_off(inside, monkeypatch):
-    monkeypatch.setattr(door, "_UNREAD_S", _SHORT_S)
+    monkeypatch.setattr(http_connection, "_UNREAD_S", _SHORT_S)
     with inside.user.socket() as raw:
         raw.sendall(_head(inside.user, "GET /api/v1/flood"))
         assert raw.recv(64).startswith(b"HTTP/1.1 200 ")
@@ -204,7 +204,7 @@ def test_who_does_not_read_a_stream_is_cut_off(inside, monkeypatch):
 def test_half_open_connections_take_nobodys_place(inside, monkeypatch):
     monkeypatch.setattr(serve, "_CONNECTIONS", 8)
     monkeypatch.setattr(serve, "_FIRST_BYTE_S", TIMEOUT_S)  # only being many makes them go
-    monkeypatch.setattr(door, "_HEAD_S", TIMEOUT_S)
+    monkeypatch.setattr(http_connection, "_HEAD_S", TIMEOUT_S)
     beginnings = (b"", b"G", b"GET / HTTP/1.1\r\n", _head(inside.user, "POST /api/v1/keep", Content_Length=10))
     with inside.user.events(path="/api/v1/ticks") as stream, contextlib.ExitStack() as stack:
         stream.wait(lambda events: events, "the stream is open")
@@ -233,8 +233,8 @@ def test_when_all_are_being_answered_the_next_one_is_sent_away_and_nobody_is_cut
 
 def test_who_reads_nothing_takes_nobodys_place(inside, monkeypatch):
     monkeypatch.setattr(serve, "_CONNECTIONS", 6)
-    monkeypatch.setattr(door, "_UNREAD_S", 100 * TIMEOUT_S)  # only being many makes them go
-    monkeypatch.setattr(door, "_UNREAD_FULL_S", _SHORT_S)
+    monkeypatch.setattr(http_connection, "_UNREAD_S", 100 * TIMEOUT_S)  # only being many makes them go
+    monkeypatch.setattr(http_connection, "_UNREAD_FULL_S", _SHORT_S)
     asked = _head(inside.user, "GET /api/v1/large") * 3
     with inside.user.events(path="/api/v1/ticks") as stream, contextlib.ExitStack() as stack:
         stream.wait(lambda events: events, "the stream is open")
@@ -258,16 +258,16 @@ def test_of_those_who_do_not_read_the_one_that_has_read_least_lately_goes_first(
     loop.time.return_value = 100.0
     doors = []
     for _ in range(2):
-        each = Door.__new__(Door)
+        each = HttpConnection.__new__(HttpConnection)
         each.loop, each.transport, each.flow = loop, Mock(), Mock()
         each.transport.get_write_buffer_size.return_value = 1000
         each.pause_writing()
         doors.append(each)
     stuck, slow = doors
     assert (stuck.waited_for(), slow.waited_for()) == (None, None)  # a moment is granted to everybody
-    loop.time.return_value += door._UNREAD_FULL_S
+    loop.time.return_value += http_connection._UNREAD_FULL_S
     slow.transport.get_write_buffer_size.return_value = 999
-    assert (stuck.waited_for(), slow.waited_for()) == (100.0, 100.0 + door._UNREAD_FULL_S)
+    assert (stuck.waited_for(), slow.waited_for()) == (100.0, 100.0 + http_connection._UNREAD_FULL_S)
 
 
 def test_when_the_process_ends_who_still_waits_is_told_so_in_json(tmp_path):
@@ -286,9 +286,9 @@ def test_when_the_process_ends_who_still_waits_is_told_so_in_json(tmp_path):
 
 
 def test_who_asks_too_often_is_told_when_to_come_back_and_others_are_not(inside, monkeypatch):
-    monkeypatch.setattr(limits, "_BURST", 20.0)
+    monkeypatch.setattr(rate_limits, "_BURST", 20.0)
     now = [0.0]
-    inside.gateway.services.limits = Limits(clock=lambda: now[0])
+    inside.gateway.services.limits = RateLimits(clock=lambda: now[0])
     statuses = []
     answer = None
     with contextlib.closing(inside.user._connect()) as connection:
@@ -307,8 +307,8 @@ def test_who_asks_too_often_is_told_when_to_come_back_and_others_are_not(inside,
 
 
 def test_who_guesses_tokens_is_told_to_wait_and_who_was_here_before_is_not(inside, monkeypatch):
-    monkeypatch.setattr(limits, "_WRONG_BURST", 5.0)
-    inside.gateway.services.limits = Limits(clock=lambda: 0.0)
+    monkeypatch.setattr(rate_limits, "_WRONG_BURST", 5.0)
+    inside.gateway.services.limits = RateLimits(clock=lambda: 0.0)
     assert inside.user.post("/api/v1/echo", {}).status == 200
     wrong = [inside.nobody.as_(f"rota_user_{number:043d}").post("/api/v1/echo", {}) for number in range(8)]
     assert [each.status for each in wrong] == [401] * 5 + [429] * 3
@@ -317,35 +317,35 @@ def test_who_guesses_tokens_is_told_to_wait_and_who_was_here_before_is_not(insid
 
 def test_the_rate_over_a_while_is_what_it_is_set_to():
     now = [0.0]
-    found = Limits(clock=lambda: now[0])
+    found = RateLimits(clock=lambda: now[0])
     taken = 0
     for step in range(1, 10_001):
         now[0] = step / 1000
         with contextlib.suppress(TooMany):
             found.ask("me")
             taken += 1
-    assert taken == pytest.approx(limits._BURST + 10 * limits._RATE, abs=2)
+    assert taken == pytest.approx(rate_limits._BURST + 10 * rate_limits._RATE, abs=2)
 
 
 def test_callers_who_come_once_are_forgotten_and_keep_nobody_out():
-    found = Limits(clock=lambda: 0.0)
-    for number in range(3 * limits._MOST_BUCKETS):
+    found = RateLimits(clock=lambda: 0.0)
+    for number in range(3 * rate_limits._MOST_BUCKETS):
         found.ask(str(number))
         found.failed(str(number), code=False)
-    assert len(found._asked) == len(found._wrong) == limits._MOST_BUCKETS
+    assert len(found._asked) == len(found._wrong) == rate_limits._MOST_BUCKETS
 
 
 def test_streams_are_counted_for_each_and_for_all():
-    found = Limits()
+    found = RateLimits()
     with contextlib.ExitStack() as stack:
-        for number in range(limits._STREAMS):
-            stack.enter_context(found.stream(str(number // limits._STREAMS_EACH)))
-        assert found.streams == limits._STREAMS
+        for number in range(rate_limits._STREAMS):
+            stack.enter_context(found.stream(str(number // rate_limits._STREAMS_EACH)))
+        assert found.streams == rate_limits._STREAMS
         with pytest.raises(TooMany), found.stream("another"):
             pass
     assert found.streams == 0
     with contextlib.ExitStack() as stack:
-        for _ in range(limits._STREAMS_EACH):
+        for _ in range(rate_limits._STREAMS_EACH):
             stack.enter_context(found.stream("me"))
         with pytest.raises(TooMany), found.stream("me"):
             pass
@@ -353,7 +353,7 @@ def test_streams_are_counted_for_each_and_for_all():
 
 
 def test_bodies_of_all_together_have_a_limit(inside, monkeypatch):
-    monkeypatch.setattr(limits, "_BODIES", 1000)
+    monkeypatch.setattr(rate_limits, "_BODIES", 1000)
     body = {"text": "x" * 700}
     first = threading.Thread(target=lambda: inside.user.post("/api/v1/keep", body))
     first.start()

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from rota.api.limits import _LOGIN_BURST, _STREAMS_EACH
 from rota.api.operations import EVENTS
 from rota.api.paths import PREFIX
+from rota.api.rate_limits import _LOGIN_BURST, _STREAMS_EACH
 from rota.api.routes import OPERATIONS
 from rota.wire.tokens import read_token
 from tests.api.client import Http, several

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import rota
-from rota.api.limits import Limits
 from rota.api.problems import TooMany
+from rota.api.rate_limits import RateLimits
 from rota.api.routes import session
 from rota.client.blocking import Client
-from rota.client.dial import Endpoint, role_of
+from rota.client.endpoint import Endpoint, role_of
 from rota.errors import BadInput, Denied
 from rota.manager.peers.logins import _MOST_SESSIONS
 from rota.wire import messages as m
@@ -251,7 +251,7 @@ def test_who_has_spent_a_code_gets_in_however_many_others_there_are(tmp_path, ma
 
 def test_a_login_that_is_told_to_wait_spends_no_code(tmp_path, manager):
     with inside.serving(tmp_path, session.table.operations) as served:
-        served.gateway.services.limits = Limits(clock=lambda: 0.0)  # nothing comes back meanwhile
+        served.gateway.services.limits = RateLimits(clock=lambda: 0.0)  # nothing comes back meanwhile
         with contextlib.suppress(TooMany):
             while True:
                 served.gateway.services.limits.ask("open log_in 127.0.0.1")

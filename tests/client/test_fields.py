@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rota.client.batches import Batch
+from rota.client.batches import UploadBatch
 from rota.client.fields.fields import Wanted
 from rota.client.intake import from_objects
 from rota.errors import BadInput
@@ -24,7 +24,7 @@ def spec(base: Wanted = BASE, **fields: Any) -> NewSpec:
     return found
 
 
-def _batch(base: Wanted = BASE, **fields: Any) -> Batch:
+def _batch(base: Wanted = BASE, **fields: Any) -> UploadBatch:
     (batch,) = list(from_objects([{"cmd": "x", **fields}], base))
     return batch
 

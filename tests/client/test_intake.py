@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rota.client import batches as batching
-from rota.client.batches import Batch, Most
+from rota.client.batches import Most, UploadBatch
 from rota.client.fields.fields import FIELDS, LATER, Wanted
 from rota.client.intake import from_bytes, from_objects
 from rota.errors import BadInput
@@ -21,7 +21,7 @@ from rota.wire.messages import NewAfter, NewElement, NewUse
 BASE = Wanted(cwd="/where", mem=1 << 30)
 
 
-def read(data: bytes, *, block: int | None = None, base: Wanted = BASE) -> list[Batch]:
+def read(data: bytes, *, block: int | None = None, base: Wanted = BASE) -> list[UploadBatch]:
     """In blocks that no line fits into, unless it is a very long one."""
     block = block or max(7, len(data) // 1000)
     blocks = (data[at : at + block] for at in range(0, len(data), block))

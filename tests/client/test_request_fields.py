@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rota.client.batches import Batch
+from rota.client.batches import UploadBatch
 from rota.client.fields.fields import Wanted
 from rota.client.fields.modification import spec_change
 from rota.client.fields.moments import coming, parse_moment
@@ -37,7 +37,7 @@ def flags(base: Wanted = BASE, **fields: Any) -> Wanted:
 
 
 def spec(base: Wanted = BASE, **fields: Any) -> NewSpec:
-    batch: Batch
+    batch: UploadBatch
     (batch,) = from_objects([{"cmd": "x", **fields}], base)
     (found,) = batch.specs
     return found

@@ -10,22 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.client.fields.fields import Wanted
-from rota.client.wr.fields import Place
-from rota.client.wr.reader import Conversion, Job, convert
+from rota.client.wr.fields import WrPlace
+from rota.client.wr.reader import Conversion, WrJob, convert
 from rota.errors import BadInput
 from rota.units import parse_duration
 
-HERE = Place(cwd="/work")
+HERE = WrPlace(cwd="/work")
 
 
-def read(data: bytes | str, *, place: Place = HERE) -> Conversion:
+def read(data: bytes | str, *, place: WrPlace = HERE) -> Conversion:
     raw = data.encode() if isinstance(data, str) else data
     block = 5 if len(raw) < 10_000 else 1 << 16
     blocks = (raw[at : at + block] for at in range(0, len(raw), block))
     return convert(blocks, source="f.wr", place=place)
 
 
-def one(place: Place = HERE, **fields: Any) -> Job:
+def one(place: WrPlace = HERE, **fields: Any) -> WrJob:
     (job,) = read(json.dumps({"cmd": "x", **fields}), place=place).jobs
     return job
 
@@ -178,7 +178,7 @@ def test_a_directory_counts_only_where_it_matters() -> None:
     assert fields(cwd="/data", cwd_matters=True) == {"scratch": False, "cwd": "/data"}
     assert fields(cwd_matters=True) == {"scratch": False}
     assert fields(cwd="/work", cwd_matters=True) == {"scratch": False, "cwd": "/work"}
-    asked = Place(cwd="/work", cwd_matters=True)
+    asked = WrPlace(cwd="/work", cwd_matters=True)
     assert one(asked, cwd="/data", cwd_matters=False).fields == {"scratch": False, "cwd": "/data"}
 
 

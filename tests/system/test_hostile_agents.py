@@ -19,7 +19,7 @@ from rota.core.output.output_report import OutputReport
 from rota.plan.site.node_facts import NodeFacts
 from rota.wire import codec
 from rota.wire import messages as m
-from rota.wire.passes import parse
+from rota.wire.node_pass import parse
 from rota.wire.tls import SERVER_NAME
 from tests.deployment import Deployment, deployment, wait_until
 

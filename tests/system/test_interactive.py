@@ -236,11 +236,11 @@ def test_a_shell_in_the_terminal_runs_jobs_in_the_background(shared: Deployment)
 
 def test_another_terminal_takes_over(shared: Deployment) -> None:
     from rota.client.channels import Opening
-    from rota.client.joined import Joined
+    from rota.client.live_channel import LiveChannel
     from rota.wire import messages as m
 
     with shell(shared) as (typist, _), shared.client() as client:
-        other = Joined(client, Opening(job=newest(shared), attach=True))
+        other = LiveChannel(client, Opening(job=newest(shared), attach=True))
         assert isinstance(other.poll(60), m.ChannelCredit)
         typist.sees("it was attached somewhere else")
         other.send(b"exit 4\n")

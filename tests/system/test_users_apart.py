@@ -12,7 +12,7 @@ import pytest
 
 import rota as rota_package
 from rota import Client
-from rota.client.dial import Endpoint, find
+from rota.client.endpoint import Endpoint, find
 from rota.errors import Denied
 from rota.home import Home
 from tests.api.client import Http

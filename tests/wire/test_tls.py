@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from rota.errors import Denied, EnvironmentFault
-from rota.wire import private, tls
+from rota.wire import private_files, tls
 
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)
@@ -358,7 +358,7 @@ def test_a_client_without_the_authority_says_what_to_do(tmp_path: Path, content:
 def test_a_crash_between_any_two_files_is_healed_by_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
 ) -> None:
-    real, done = private.write, 0
+    real, done = private_files.write, 0
 
     def crash(path: Path, data: bytes) -> None:
         nonlocal done
@@ -368,11 +368,11 @@ def test_a_crash_between_any_two_files_is_healed_by_the_next_start(
         real(path, data)
 
     for _ in range(2):  # while the first are made, and while they are renewed
-        monkeypatch.setattr(private, "write", crash)
+        monkeypatch.setattr(private_files, "write", crash)
         done = 0
         with pytest.raises(KeyboardInterrupt):
             _renew_again_and_again(tmp_path)
-        monkeypatch.setattr(private, "write", real)
+        monkeypatch.setattr(private_files, "write", real)
         tls.ensure_certificates(tmp_path, hosts=[], now=NOW)
         with listening(tls.server_context(tmp_path)) as (port, _):
             assert greet(port, tls.client_context(tmp_path / "ca.pem"))[0] == b"hello"

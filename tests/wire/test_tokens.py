@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.errors import BadInput, Denied, EnvironmentFault, NotFound
-from rota.wire import private, tokens
+from rota.wire import private_files, tokens
 from rota.wire.tokens import TokenBook
 
 NOW = 1_800_000_000.0
@@ -187,7 +187,7 @@ def test_an_own_token_that_does_not_fit_is_replaced_and_the_old_one_is_worthless
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o660, 0o644, 0o777])
 def test_a_file_that_others_may_read_or_change_is_refused(tmp_path: Path, mode: int) -> None:
     file = tmp_path / "t"
-    private.write(file, b"rota_user_x\n")
+    private_files.write(file, b"rota_user_x\n")
     assert tokens.read_token(file) == "rota_user_x"
     file.chmod(mode)
     with pytest.raises(Denied) as caught:
@@ -205,7 +205,7 @@ def test_an_open_book_is_refused(book: TokenBook, path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "t"
-    private.write(file, b"rota_user_x\n")
+    private_files.write(file, b"rota_user_x\n")
     os.chown(file, 65534, 65534)
     with pytest.raises(Denied, match="another user"):
         tokens.read_token(file)
@@ -216,7 +216,7 @@ def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
 )
 def test_a_file_without_a_token_is_refused(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "t"
-    private.write(file, content)
+    private_files.write(file, content)
     with pytest.raises(Denied, match="does not hold a token"):
         tokens.read_token(file)
 
@@ -246,8 +246,8 @@ def test_a_fifo_or_a_directory_in_its_place_does_not_block(tmp_path: Path) -> No
     ],
 )
 def test_a_damaged_or_newer_book_is_refused_and_left_alone(path: Path, content: bytes) -> None:
-    private.make_directory(path.parent)
-    private.write(path, content)
+    private_files.make_directory(path.parent)
+    private_files.write(path, content)
     with pytest.raises(EnvironmentFault) as caught:
         TokenBook.open(path)
     assert caught.value.hint
@@ -263,7 +263,7 @@ def test_a_write_that_fails_leaves_the_book_as_it_was(
     def fail(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(private.os, "fsync", fail)
+    monkeypatch.setattr(private_files.os, "fsync", fail)
     with pytest.raises(EnvironmentFault, match="No space left"):
         book.create("second", "user", now=NOW)
     with pytest.raises(EnvironmentFault):

@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rota.api.guard import HEADERS
-from rota.api.operations import Operation, Told
+from rota.api.operations import Operation, RawAnswer
 from rota.api.problems import (
     Ambiguous,
     HeadersTooLarge,
@@ -26,7 +26,7 @@ from rota.errors import RotaError, TimedOut
 
 def response(operation: Operation, answer: Any) -> ASGIApp:
     """What a handler answered, as bytes."""
-    if isinstance(answer, Told):
+    if isinstance(answer, RawAnswer):
         kind = answer.kind or operation.kind
         if operation.answer is None:
             return Response(status_code=operation.status, headers=answer.headers)

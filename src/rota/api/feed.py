@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from rota.api.links import Links
+from rota.api.manager_connections import ManagerConnections
 from rota.errors import RotaError
 from rota.wire.views import FeedView
 
@@ -32,7 +32,7 @@ _LINGER_S: Final = 60.0
 _MOST: Final = 1000
 
 
-class Event(Struct, frozen=True):
+class FeedEvent(Struct, frozen=True):
     """A piece of news with its number, and as it is sent."""
 
     number: int
@@ -40,9 +40,9 @@ class Event(Struct, frozen=True):
     body: bytes
 
 
-def event(number: int, news: FeedView) -> Event:
+def event(number: int, news: FeedView) -> FeedEvent:
     """Encoded once, however many read it."""
-    return Event(number, news, msgspec.json.encode(news))
+    return FeedEvent(number, news, msgspec.json.encode(news))
 
 
 def merge(news: list[FeedView]) -> FeedView:
@@ -66,13 +66,15 @@ def merge(news: list[FeedView]) -> FeedView:
     )
 
 
-class Feed:
+class EventFeed:
     """Keeps a stream open to the manager while somebody reads, and what it said lately."""
 
-    def __init__(self, links: Links, token: str, *, kept: int = _KEPT, linger_s: float = _LINGER_S) -> None:
-        self._links = links
+    def __init__(
+        self, connections: ManagerConnections, token: str, *, kept: int = _KEPT, linger_s: float = _LINGER_S
+    ) -> None:
+        self._connections = connections
         self._token = token
-        self._events: deque[Event] = deque(maxlen=kept)
+        self._events: deque[FeedEvent] = deque(maxlen=kept)
         self._last = 0
         self._linger_s = linger_s
         self._readers: set[asyncio.Event] = set()
@@ -106,7 +108,7 @@ class Feed:
                 return
 
     async def _follow(self) -> None:
-        client = await self._links.connect(self._token)
+        client = await self._connections.connect(self._token)
         try:
             async for news in await client.feed():
                 if self.stream:
@@ -170,8 +172,8 @@ class Feed:
         oldest = self._events[0].number if self._events else self._last + 1
         return stream == self.stream and oldest - 1 <= seen <= self._last
 
-    def _since(self, seen: int) -> list[Event]:
-        news: list[Event] = []
+    def _since(self, seen: int) -> list[FeedEvent]:
+        news: list[FeedEvent] = []
         for each in reversed(self._events):
             if each.number <= seen:
                 break

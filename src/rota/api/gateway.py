@@ -1,4 +1,4 @@
-"""The gateway: from an HTTP request to a checked `Ask`, from an answer or an error to bytes."""
+"""The gateway: from an HTTP request to a checked `ApiRequest`, from an answer or an error to bytes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rota.api import credentials
 from rota.api.answers import guarded, problem, response, streamed
-from rota.api.asking import body_of, query_of
 from rota.api.credentials import Credential, Forgery
-from rota.api.feed import Feed
+from rota.api.feed import EventFeed
 from rota.api.guard import Guard
-from rota.api.limits import Limits
-from rota.api.links import Links, unknown
-from rota.api.operations import Ask, Operation, read
+from rota.api.manager_connections import ManagerConnections, unknown
+from rota.api.operations import ApiRequest, Operation, read
 from rota.api.pages import Pages
 from rota.api.paths import Paths, is_api
 from rota.api.problems import Unauthorized
+from rota.api.rate_limits import RateLimits
+from rota.api.request_parsing import body_of, query_of
 from rota.api.schema import document
 from rota.api.services import Services
 from rota.client import calls
@@ -43,17 +43,17 @@ class Gateway:
         self,
         operations: list[Operation],
         *,
-        links: Links,
-        feed: Feed,
+        connections: ManagerConnections,
+        feed: EventFeed,
         guard: Guard,
         pages: Pages,
         own_token: str,
         port: int,
     ) -> None:
         self.services = Services(
-            links=links,
+            connections=connections,
             feed=feed,
-            limits=Limits(),
+            limits=RateLimits(),
             forgery=Forgery(own_token),
             cookie=credentials.cookie_name(port),
             own_token=own_token,
@@ -116,8 +116,8 @@ class Gateway:
 
     async def _refuse_unknown(self, credential: Credential, address: str) -> None:
         """Who guesses pays, and nobody else: only what turns out to be wrong is counted, and that once."""
-        new = self.services.links.verdicts.of(credential.token) is None
-        if not await self.services.links.known(credential.token):
+        new = self.services.connections.verdicts.lookup(credential.token) is None
+        if not await self.services.connections.known(credential.token):
             if new:
                 self.services.limits.failed(address, code=False)
             raise unknown(credential.token)
@@ -137,7 +137,7 @@ class Gateway:
                 if credential is not None and _ELEMENT.fullmatch(place.get("id", "")):
                     place = place | {"id": await self._element(credential, place["id"])}
                 with self.services.limits.body() as held:
-                    ask = Ask(
+                    asked = ApiRequest(
                         self.services,
                         credential,
                         path=read("the path", "the path", place, operation.place),
@@ -145,7 +145,7 @@ class Gateway:
                         body=await body_of(operation, request, headers, held),
                         headers=headers,
                     )
-                    answer = await operation.handler(ask)
+                    answer = await operation.handler(asked)
                 if isinstance(answer, AsyncIterator):
                     return await streamed(operation, answer, only_headers=request.method == "HEAD")
         except TimeoutError:
@@ -154,12 +154,14 @@ class Gateway:
 
     async def _element(self, credential: Credential, text: str) -> str:
         """The id of the job that is this element of an array. Raises `NotFound`."""
-        page = await self.services.links.call(credential.token, calls.page([text], search="", sort="id", limit=1))
+        page = await self.services.connections.call(
+            credential.token, calls.page([text], search="", sort="id", limit=1)
+        )
         if not page.jobs:
             raise NotFound(f"there is no job {text}", hint="GET /api/v1/jobs lists them")
         return str(page.jobs[0].id)
 
     async def _known(self, operation: Operation, credential: Credential) -> None:
         """Raises for who is nobody, and for who may not do this anyway; the manager is still the one to decide."""
-        if await self.services.links.role(credential.token) != "admin" and operation.role == "admin":
+        if await self.services.connections.role(credential.token) != "admin" and operation.role == "admin":
             raise Denied("this is for administrators", hint="use the token of one")

@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Struct, field
 
 from rota.api.credentials import Credential
-from rota.api.mistakes import mistake
 from rota.api.services import Services
+from rota.api.validation_errors import validation_error
 from rota.client.calls import Call
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ class Nothing(Struct, forbid_unknown_fields=True):
     """No parameters, or no body."""
 
 
-class Ask:
+class ApiRequest:
     """One request, checked: who asks, and for what."""
 
     def __init__(
@@ -52,13 +52,13 @@ class Ask:
 
     async def call(self, call: Call[T]) -> T:
         """Ask the manager in the name of whoever asks us."""
-        return await self.services.links.call(self.credential.token, call)
+        return await self.services.connections.call(self.credential.token, call)
 
 
-Handler = Callable[[Ask], Awaitable[Any]]
+Handler = Callable[[ApiRequest], Awaitable[Any]]
 
 
-class Told:
+class RawAnswer:
     """An answer that is not simply the operation's type as JSON."""
 
     def __init__(
@@ -91,7 +91,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     patience_s: float = 60.0  #: from the first byte of the body to the answer, or to the first part of a stream
 
 
-class Table:
+class OperationTable:
     """The operations of one subject. Their ids are part of the API: a handler may be renamed, its id stays."""
 
     def __init__(self, tag: str) -> None:
@@ -139,7 +139,7 @@ def read(part: str, of: str, values: object, kind: Any) -> Any:
     try:
         return msgspec.convert(values, type=kind, strict=False)
     except msgspec.ValidationError as error:
-        raise mistake(part, of, error, kind) from None
+        raise validation_error(part, of, error, kind) from None
 
 
-__all__ = ["EVENTS", "TEXT", "Ask", "Nothing", "Operation", "Table", "field", "read"]
+__all__ = ["EVENTS", "TEXT", "ApiRequest", "Nothing", "Operation", "OperationTable", "field", "read"]

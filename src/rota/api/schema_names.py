@@ -18,7 +18,7 @@ from rota.api.routes.session import Login, SessionView
 from rota.api.routes.site import Closing, Records, RuleTest, SiteChange, SiteChanges, Version
 from rota.api.routes.stream import Health
 from rota.client.printed import Absent
-from rota.client.trial import RuleStep, TrialView, TriedJob
+from rota.client.rule_trial import RuleStep, TrialView, TriedJob
 from rota.wire.gantt import (
     GanttAttempt,
     GanttHost,

@@ -25,11 +25,11 @@ from uvicorn.server import ServerState
 
 from rota import config
 from rota.api import routes
-from rota.api.door import Door
-from rota.api.feed import Feed
+from rota.api.feed import EventFeed
 from rota.api.gateway import Gateway
 from rota.api.guard import Guard
-from rota.api.links import Links
+from rota.api.http_connection import HttpConnection
+from rota.api.manager_connections import ManagerConnections
 from rota.api.pages import STATIC, Pages
 from rota.errors import RotaError
 from rota.home import Home
@@ -78,35 +78,35 @@ async def _run(home: Home, listener: socket.socket, life: int) -> int:
     if not _is_loopback(host):
         names.append(socket.gethostname())
     own = read_token(home.tokens / "gateway.token")
-    links = Links(home, own)
-    feed = Feed(links, own)
+    connections = ManagerConnections(home, own)
+    feed = EventFeed(connections, own)
     gateway = Gateway(
         routes.OPERATIONS,
-        links=links,
+        connections=connections,
         feed=feed,
         guard=Guard(names, port),
         pages=Pages(Path(os.environ.get("ROTA_STATIC") or STATIC)),
         own_token=own,
         port=port,
     )
-    doors = Doors(gateway, home, listener)
-    tasks = [loop.create_task(each) for each in (feed.run(), doors.run(), _tidy(links))]
+    listening = Listener(gateway, home, listener)
+    tasks = [loop.create_task(each) for each in (feed.run(), listening.run(), _tidy(connections))]
     await over.wait()
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    doors.close()
-    await links.close()
+    listening.close()
+    await connections.close()
     return 0
 
 
-async def _tidy(links: Links) -> None:
+async def _tidy(connections: ManagerConnections) -> None:
     while True:
         await asyncio.sleep(_TIDY_S)
-        await links.tidy()
+        await connections.tidy()
 
 
-class Doors:
+class Listener:
     """Accepts connections, and finds out what each of them speaks."""
 
     def __init__(self, gateway: Gateway, home: Home, listener: socket.socket) -> None:
@@ -141,7 +141,7 @@ class Doors:
 
     def _made_room(self) -> bool:
         """Hang up on who has said or read nothing for longest; who is being answered, and reads it, stays."""
-        doors = [each for each in self._state.connections if isinstance(each, Door)]
+        doors = [each for each in self._state.connections if isinstance(each, HttpConnection)]
         waiting = [(since, door) for door in doors if (since := door.waited_for()) is not None]
         since, door = min(waiting, key=lambda each: each[0], default=(0.0, None))
         task, came = next(iter(self._opening.items()), (None, 0.0))
@@ -174,7 +174,7 @@ class Doors:
         loop = asyncio.get_running_loop()
         try:
             await loop.connect_accepted_socket(
-                lambda: Door(self._config, self._state, {}),
+                lambda: HttpConnection(self._config, self._state, {}),
                 connection,
                 ssl=self._tls() if secure else None,
                 ssl_handshake_timeout=_FIRST_BYTE_S if secure else None,

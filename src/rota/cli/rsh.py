@@ -59,7 +59,7 @@ def run(words: list[str]) -> int:
     """Do what ssh would; what to exit with."""
     from rota.cli.session.channel_bridge import ChannelBridge, HungUp, exit_status, window
     from rota.client.channels import Opening
-    from rota.client.joined import Joined
+    from rota.client.live_channel import LiveChannel
 
     asked = parse(words)
     job = os.environ.get("ROTA_JOB_ID", "")
@@ -77,7 +77,7 @@ def run(words: list[str]) -> int:
     )
     with _call_runner() as client:
         try:
-            return exit_status(ChannelBridge(Joined(client, what), tty=asked.tty, stdin=asked.stdin).run())
+            return exit_status(ChannelBridge(LiveChannel(client, what), tty=asked.tty, stdin=asked.stdin).run())
         except HungUp:
             return _FAILED
 
@@ -85,7 +85,7 @@ def run(words: list[str]) -> int:
 def _call_runner() -> Client:
     """A connection to the runner that this process runs under."""
     from rota.client.blocking import Client
-    from rota.client.dial import Endpoint
+    from rota.client.endpoint import Endpoint
 
     path = os.environ.get("ROTA_RELAY", "")
     if not path:

@@ -9,12 +9,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rota.client import calls, submission
-from rota.client.batches import Batch
+from rota.client.batches import UploadBatch
 from rota.client.blocking import TIMEOUT
-from rota.client.calls import Call, Cursor, Selector, SiteChange, Stream, words
-from rota.client.dial import Endpoint, find, slow_manager, unreachable
+from rota.client.calls import Call, Cursor, Selector, SiteChange, StreamCall, words
+from rota.client.endpoint import Endpoint, find, slow_manager, unreachable
 from rota.client.fields.modification import spec_change
-from rota.client.session import READ, Added, AddOptions, Disconnected, Flow, Line, Redial
+from rota.client.session import READ, Added, AddOptions, Conversation, Disconnected, Flow, Redial
 from rota.client.submission import Entry
 from rota.core.answers import Acted, WalltimeSet
 from rota.core.attempts.signal_names import signal_name
@@ -58,7 +58,7 @@ class AsyncClient:
         self._endpoint = endpoint
         self._timeout = timeout
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-        self._line = Line("", "")
+        self._conversation = Conversation("", "")
         self._turn = asyncio.Lock()  # calls of several tasks take turns on the one connection
 
     # -- jobs: see `Client` for what each does
@@ -83,9 +83,9 @@ class AsyncClient:
         prepared = submission.prepare_file(path, fields, check=check, input=input)
         return await self.submit(submission.new_id(), *prepared)
 
-    async def submit(self, submission_id: str, batches: Iterable[Batch], options: AddOptions) -> Added:
+    async def submit(self, submission_id: str, batches: Iterable[UploadBatch], options: AddOptions) -> Added:
         """Upload prepared batches."""
-        return await self._ask(self._line.add(submission_id, batches, options), self._timeout * 10)
+        return await self._ask(self._conversation.add(submission_id, batches, options), self._timeout * 10)
 
     async def jobs(self, *selectors: Selector, limit: int = 1000, cursor: Cursor = None) -> views.JobPage:
         """One page of jobs. The next one is `jobs(…, cursor=page.next)`; there is none when that is None."""
@@ -114,7 +114,7 @@ class AsyncClient:
 
     async def would(self, verb: str, *selectors: Selector, cascade: bool = False, waiting: bool = False) -> Acted:
         """Which jobs `kill` or `remove` would concern now. Nothing is done."""
-        self._line.refuse_older()
+        self._conversation.refuse_older()
         return await self._call(calls.act(verb, words(selectors), cascade=cascade, waiting=waiting, check=True))
 
     async def hold(self, *selectors: Selector) -> Acted:
@@ -264,7 +264,7 @@ class AsyncClient:
         more live output is sent than was `took`."""
         window = calls.WINDOW if paced else 0
         stream = calls.watch(words(selectors), outputs=outputs, follow=follow, window=window)
-        session = self._line.session
+        session = self._conversation.session
         return AsyncWatching(self, stream, await self._ask(session.begin(stream), self._timeout))
 
     async def output(
@@ -303,7 +303,9 @@ class AsyncClient:
     async def feed(self) -> AsyncWatching[views.FeedView, None]:
         """Everything that changes: an asynchronous iterator that ends only with the connection."""
         stream = calls.feed()
-        return AsyncWatching(self, stream, await self._ask(self._line.session.begin(stream), self._timeout))
+        return AsyncWatching(
+            self, stream, await self._ask(self._conversation.session.begin(stream), self._timeout)
+        )
 
     async def execute(
         self,
@@ -320,7 +322,7 @@ class AsyncClient:
         from rota.client import execute
 
         what = execute.opening(job, command, node=node, env=env, cwd=cwd, key=key)
-        return await self._run(execute.execute(self._line.session, what, input), None)
+        return await self._run(execute.execute(self._conversation.session, what, input), None)
 
     # -- the manager
 
@@ -357,7 +359,7 @@ class AsyncClient:
     ) -> views.BackupView:
         """Have the manager copy its database to a new file, of which it is given the absolute path."""
         stream = calls.backup(path, force=force)
-        n = await self._ask(self._line.session.begin(stream), self._timeout)
+        n = await self._ask(self._conversation.session.begin(stream), self._timeout)
         watching = AsyncWatching(self, stream, n)
         async for share in watching:
             if progress is not None:
@@ -395,10 +397,11 @@ class AsyncClient:
             self._streams = await asyncio.wait_for(_dial(endpoint), min(self._timeout, 10.0))
         except OSError as error:  # TimeoutError is one
             raise unreachable(endpoint, error) from None
-        self._line.role, self._line.token, self._line.home = endpoint.role, endpoint.token, endpoint.home
+        conversation = self._conversation
+        conversation.role, conversation.token, conversation.home = endpoint.role, endpoint.token, endpoint.home
         try:
             # Not in turn: a call whose connection was lost makes a new one in the middle of its own.
-            return await self._drive(self._line.greet(), self._timeout)
+            return await self._drive(self._conversation.greet(), self._timeout)
         except TimeoutError:
             await self.close()
             raise slow_manager(self._timeout) from None
@@ -428,7 +431,9 @@ class AsyncClient:
     @property
     def connected(self) -> bool:
         """Is there a connection, as far as is known?"""
-        return self._streams is not None and not self._streams[0].at_eof() and not self._line.session.refused
+        return (
+            self._streams is not None and not self._streams[0].at_eof() and not self._conversation.session.refused
+        )
 
     async def alive(self) -> bool:
         """Is the connection still there? Takes in what has come meanwhile; while nothing is asked."""
@@ -444,7 +449,7 @@ class AsyncClient:
             except OSError:
                 return False
             if data:
-                self._line.session.take(data)
+                self._conversation.session.take(data)
         return False
 
     async def ended(self) -> None:
@@ -458,15 +463,15 @@ class AsyncClient:
     @property
     def welcome(self) -> m.Welcome:
         """What the manager said when we connected."""
-        assert self._line.session.welcome is not None
-        return self._line.session.welcome
+        assert self._conversation.session.welcome is not None
+        return self._conversation.session.welcome
 
     async def call(self, call: Call[T]) -> T:
         """Ask anything that `calls` can ask."""
         return await self._call(call)
 
     async def _call(self, call: Call[T]) -> T:
-        return await self._ask(self._line.session.call(call), self._timeout)
+        return await self._ask(self._conversation.session.call(call), self._timeout)
 
     async def _ask(self, flow: Flow[T], timeout: float) -> T:
         try:
@@ -519,10 +524,10 @@ class AsyncClient:
 class AsyncWatching(Generic[I, T]):
     """A stream that is open at the manager; iterate it, close it to stop early."""
 
-    def __init__(self, client: AsyncClient, stream: Stream[I, T], n: int) -> None:
+    def __init__(self, client: AsyncClient, stream: StreamCall[I, T], n: int) -> None:
         self._client = client
         self._stream = stream
-        self._session = client._line.session
+        self._session = client._conversation.session
         self._n = n
         self.settled: T | None = None
 
@@ -541,7 +546,7 @@ class AsyncWatching(Generic[I, T]):
 
     async def close(self) -> None:
         """Tell the manager that we no longer listen."""
-        if self.settled is None and self._client._line.session is self._session:
+        if self.settled is None and self._client._conversation.session is self._session:
             try:
                 await self._client._ask(self._session.end(self._n), self._client._timeout)
             except NoManager:

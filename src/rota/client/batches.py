@@ -17,10 +17,10 @@ from rota.client.entries import Entries
 from rota.client.fields.after import MAX_PARENTS, OfCommand, Span
 from rota.client.fields.array import Elements, throttle
 from rota.client.fields.fields import Wanted
-from rota.client.fields.inputs import Files
+from rota.client.fields.inputs import InputFiles
 from rota.client.fields.new_spec import new_spec
 from rota.client.fields.values import check_command, length
-from rota.client.here import captured_environment
+from rota.client.submit_environment import captured_environment
 from rota.errors import BadInput
 from rota.wire.messages import NewAfter, NewElement, NewSpec
 
@@ -37,7 +37,7 @@ _AFTER_BYTES: Final = 12
 _SPEC_BYTES: Final = 250
 
 
-class Batch(Struct):
+class UploadBatch(Struct):
     """Some jobs of a submission, in order; the pieces of an `Add` message."""
 
     first: int
@@ -87,7 +87,7 @@ class Builder:
         self.source = source
         self.unit = unit  #: what the numbers in `line:N` and in errors count
         self.count = 0
-        self._files = Files()
+        self._files = InputFiles()
         self._specs: dict[NewSpec, int] = {}
         self._envs: dict[tuple[tuple[str, str], ...], int] = {}
         self._known: dict[bytes, Resolved] = {}
@@ -104,7 +104,7 @@ class Builder:
         self._inputs: list[tuple[int, int]] = []
         self._forward: list[Forward] = []
         #: batches that may not go before those lines are known, for a dependency goes with its job
-        self._held: list[Batch] = []
+        self._held: list[UploadBatch] = []
         self._entries = Entries()
         self._of_arrays = 0
         self._pairs = 0
@@ -331,7 +331,7 @@ class Builder:
 
     # -- taking
 
-    def full(self) -> Iterator[Batch]:
+    def full(self) -> Iterator[UploadBatch]:
         """The batches there is enough for."""
         if len(self._cmds) >= BATCH or self._bytes >= BATCH_BYTES:
             self._held.append(self._take())
@@ -339,7 +339,7 @@ class Builder:
             yield from self._held
             self._held.clear()
 
-    def finish(self) -> Iterator[Batch]:
+    def finish(self) -> Iterator[UploadBatch]:
         """All that is left. Raises `BadInput` if a dependency on a line cannot be resolved."""
         last = self._take()
         last.last = True
@@ -351,13 +351,13 @@ class Builder:
             batch.after += self._on_line(waiting)
         yield from self._held
 
-    def _take(self) -> Batch:
+    def _take(self) -> UploadBatch:
         first = self.count - len(self._cmds)
         # Numbers that say nothing are not sent.
         spec_of = self._spec_of if any(self._spec_of) else None
         lines = self._lines
         in_order = not lines or (lines[0] == first + 1 and lines[-1] == first + len(lines))
-        batch = Batch(
+        batch = UploadBatch(
             first=first,
             cmds=self._cmds,
             specs=self._new_specs,

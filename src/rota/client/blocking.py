@@ -10,11 +10,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from rota.client import calls, submission
-from rota.client.batches import Batch
-from rota.client.calls import Call, Cursor, Selector, SiteChange, Stream, words
-from rota.client.dial import Endpoint, find, slow_manager, unreachable
+from rota.client.batches import UploadBatch
+from rota.client.calls import Call, Cursor, Selector, SiteChange, StreamCall, words
+from rota.client.endpoint import Endpoint, find, slow_manager, unreachable
 from rota.client.fields.modification import spec_change
-from rota.client.session import READ, Added, AddOptions, Disconnected, Flow, Line, Redial
+from rota.client.session import READ, Added, AddOptions, Conversation, Disconnected, Flow, Redial
 from rota.client.submission import Entry
 from rota.core.answers import Acted, WalltimeSet
 from rota.core.attempts.signal_names import signal_name
@@ -62,7 +62,7 @@ class Client:
         self._endpoint = endpoint
         self._timeout = timeout
         self._socket: socket.socket | None = None
-        self._line = Line("", "")
+        self._conversation = Conversation("", "")
         #: called before a lost connection is made again; may start a manager
         self.before_redial: Callable[[], None] | None = None
         self.connect()
@@ -97,9 +97,9 @@ class Client:
         prepared = submission.prepare_file(path, fields, check=check, input=input)
         return self.submit(submission.new_id(), *prepared)
 
-    def submit(self, submission_id: str, batches: Iterable[Batch], options: AddOptions) -> Added:
+    def submit(self, submission_id: str, batches: Iterable[UploadBatch], options: AddOptions) -> Added:
         """Upload prepared batches; on a lost connection, again, with the same effect as once."""
-        return self._ask(self._line.add(submission_id, batches, options), self._timeout * 10)
+        return self._ask(self._conversation.add(submission_id, batches, options), self._timeout * 10)
 
     def jobs(self, *selectors: Selector, limit: int = 1000, cursor: Cursor = None) -> views.JobPage:
         """One page of jobs. The next one is `jobs(…, cursor=page.next)`; there is none when that is None.
@@ -131,7 +131,7 @@ class Client:
 
     def would(self, verb: str, *selectors: Selector, cascade: bool = False, waiting: bool = False) -> Acted:
         """Which jobs `kill` or `remove` would concern now. Nothing is done."""
-        self._line.refuse_older()
+        self._conversation.refuse_older()
         return self._call(calls.act(verb, words(selectors), cascade=cascade, waiting=waiting, check=True))
 
     def hold(self, *selectors: Selector) -> Acted:
@@ -346,7 +346,7 @@ class Client:
         from rota.client import execute
 
         what = execute.opening(job, command, node=node, env=env, cwd=cwd, key=key)
-        return self._run(execute.execute(self._line.session, what, input), None)
+        return self._run(execute.execute(self._conversation.session, what, input), None)
 
     # -- the manager
 
@@ -428,9 +428,10 @@ class Client:
             self._socket = _dial(endpoint, min(self._timeout, 10.0))
         except OSError as error:
             raise unreachable(endpoint, error) from None
-        self._line.role, self._line.token, self._line.home = endpoint.role, endpoint.token, endpoint.home
+        conversation = self._conversation
+        conversation.role, conversation.token, conversation.home = endpoint.role, endpoint.token, endpoint.home
         try:
-            return self._ask(self._line.greet(), self._timeout)
+            return self._ask(self._conversation.greet(), self._timeout)
         except BaseException:
             self.close()
             raise
@@ -450,7 +451,7 @@ class Client:
         self.close()
 
     def _call(self, call: Call[T]) -> T:
-        return self._ask(self._line.session.call(call), self._timeout)
+        return self._ask(self._conversation.session.call(call), self._timeout)
 
     def _ask(self, flow: Flow[T], timeout: float) -> T:
         try:
@@ -502,10 +503,10 @@ class Client:
 class Watching(Generic[I, T]):
     """A stream that is open at the manager. Iterate it, or `poll` it; close it to stop early."""
 
-    def __init__(self, client: Client, stream: Stream[I, T]) -> None:
+    def __init__(self, client: Client, stream: StreamCall[I, T]) -> None:
         self._client = client
         self._stream = stream
-        self._session = client._line.session
+        self._session = client._conversation.session
         self._n = client._ask(self._session.begin(stream), client._timeout)
         self.settled: T | None = None
 
@@ -533,7 +534,7 @@ class Watching(Generic[I, T]):
 
     def close(self) -> None:
         """Tell the manager that we no longer listen."""
-        if self.settled is None and self._client._line.session is self._session:
+        if self.settled is None and self._client._conversation.session is self._session:
             try:
                 self._client._ask(self._session.end(self._n), self._client._timeout)
             except NoManager:

@@ -45,7 +45,7 @@ class Call(Generic[T]):
         return _read(body, self._answer)  # type: ignore[no-any-return]
 
 
-class Stream(Call[T], Generic[I, T]):
+class StreamCall(Call[T], Generic[I, T]):
     """One request with many items before its answer."""
 
     def __init__(self, build: Callable[[int], m.Message], item: Any, answer: Any) -> None:
@@ -97,8 +97,8 @@ def graph(job: int) -> Call[views.GraphView]:
     return Call(lambda n: m.GetGraph(n, job), views.GraphView)
 
 
-def feed() -> Stream[views.FeedView, None]:
-    return Stream(m.Feed, views.FeedView, type(None))
+def feed() -> StreamCall[views.FeedView, None]:
+    return StreamCall(m.Feed, views.FeedView, type(None))
 
 
 def status(selectors: list[str]) -> Call[views.StatusView]:
@@ -235,8 +235,10 @@ WINDOW: Final = 1 << 20
 
 def watch(
     selectors: list[str], *, outputs: bool, follow: bool, window: int = 0, attach: bool = False
-) -> Stream[m.Progress, views.SettledView]:
-    return Stream(lambda n: m.Watch(n, selectors, outputs, follow, window, attach), m.Progress, views.SettledView)
+) -> StreamCall[m.Progress, views.SettledView]:
+    return StreamCall(
+        lambda n: m.Watch(n, selectors, outputs, follow, window, attach), m.Progress, views.SettledView
+    )
 
 
 def output(job: int, *, attempt: int, stream: int, offset: int, limit: int) -> Call[m.OutputPart]:
@@ -337,13 +339,13 @@ def resume_manager() -> Call[views.PauseView]:
     return Call(lambda n: m.Control(n, "resume"), views.PauseView)
 
 
-def backup(path: str, *, force: bool) -> Stream[float, views.BackupView]:
+def backup(path: str, *, force: bool) -> StreamCall[float, views.BackupView]:
     try:
         path.encode()
     except UnicodeEncodeError:
         raise BadInput(f"{path!r} is not valid UTF-8", hint="choose another name") from None
     args = {"path": path, "force": "true"} if force else {"path": path}
-    return Stream(lambda n: m.Control(n, "backup", args), float, views.BackupView)
+    return StreamCall(lambda n: m.Control(n, "backup", args), float, views.BackupView)
 
 
 def token_add(

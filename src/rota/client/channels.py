@@ -37,7 +37,7 @@ class Opening(Struct, frozen=True, kw_only=True):
         return m.OpenChannel(n=n, **fields)
 
 
-class Talk:
+class ChannelState:
     """One open channel: frames to send, and room for them."""
 
     def __init__(self, n: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from rota.client.calls import job_id
-from rota.client.channels import Opening, Talk, failure
+from rota.client.channels import ChannelState, Opening, failure
 from rota.client.session import Flow, Session
 from rota.errors import BadInput, from_code
 from rota.wire import messages as m
@@ -42,7 +42,7 @@ def opening(
 def execute(session: Session, what: Opening, data: bytes) -> Flow[Executed]:
     """Run a command inside a job with this input; what it wrote and how it ended."""
     n = yield from session.open_channel(what)
-    talk = Talk(n)
+    talk = ChannelState(n)
     out: dict[int, list[bytes]] = {m.STDOUT: [], m.STDERR: []}
     rest = memoryview(data)
     ended = False

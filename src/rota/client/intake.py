@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from rota.client.batches import BATCH, Batch, Builder, Most
+from rota.client.batches import BATCH, Builder, Most, UploadBatch
 from rota.client.fields.fields import Wanted
 from rota.client.fields.values import MAX_COMMAND, check_argument
 from rota.errors import BadInput
@@ -35,7 +35,7 @@ _TRAILER: Final = re.compile(r"\t[ \t]*(?=\{)")
 
 def from_objects(
     entries: Iterable[str | list[str] | Mapping[str, object]], base: Wanted, *, most: Most | None = None
-) -> Iterator[Batch]:
+) -> Iterator[UploadBatch]:
     """Jobs given in Python: texts, argument lists, or mappings of fields."""
     builder = Builder(base, unit="entry", most=most)
     for number, entry in enumerate(entries, 1):
@@ -47,7 +47,7 @@ def from_objects(
     yield from builder.finish()
 
 
-def from_bytes(blocks: Iterable[bytes], base: Wanted, *, source: str) -> Iterator[Batch]:
+def from_bytes(blocks: Iterable[bytes], base: Wanted, *, source: str) -> Iterator[UploadBatch]:
     """Jobs from the blocks of an input. The generator's last batch has `last` set."""
     builder = Builder(base, source=source)
     rest = b""
@@ -91,7 +91,7 @@ def _check_length(line: bytes, builder: Builder, number: int) -> None:
         )
 
 
-def _lines(data: bytes, builder: Builder, line: int) -> Generator[Batch, None, int]:
+def _lines(data: bytes, builder: Builder, line: int) -> Generator[UploadBatch, None, int]:
     """Whole lines; returns the number of the line after them."""
     try:
         text = _decoded(data)
@@ -195,7 +195,7 @@ def _object(text: str | bytes | msgspec.Raw, builder: Builder, line: int) -> dic
 # ------------------------------------------------------------------ one JSON array
 
 
-def _from_array(head: bytes, stream: Iterator[bytes], builder: Builder) -> Iterator[Batch]:
+def _from_array(head: bytes, stream: Iterator[bytes], builder: Builder) -> Iterator[UploadBatch]:
     data = bytearray(head)
     for block in stream:
         data += block

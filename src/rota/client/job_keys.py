@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rota.errors import BadInput, Denied
-from rota.wire import private
+from rota.wire import private_files
 from rota.wire.job_keys import KEY, hash_of, new_secret
 from rota.wire.tokens import read_token
 
@@ -25,5 +25,5 @@ def hash_in(path: str) -> str:
     """What a job stores of the key in this file, which is made if it is not there."""
     place = Path(path)
     if not place.exists():
-        private.write(place, f"{new_secret()}\n".encode())
+        private_files.write(place, f"{new_secret()}\n".encode())
     return hash_of(secret_in(path))

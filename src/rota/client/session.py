@@ -15,8 +15,8 @@ from msgspec import Raw, Struct
 
 from rota import __version__
 from rota.client import calls
-from rota.client.batches import Batch
-from rota.client.calls import Call, Stream
+from rota.client.batches import UploadBatch
+from rota.client.calls import Call, StreamCall
 from rota.errors import BadInput, EnvironmentFault, NoManager, RotaError, WireError, from_code
 from rota.home import Mark
 from rota.wire import codec
@@ -117,13 +117,13 @@ class Session:
         yield codec.frame(call.build(n))
         return call.read((yield from self._answer(n)))
 
-    def begin(self, stream: Stream[I, T]) -> Flow[int]:
+    def begin(self, stream: StreamCall[I, T]) -> Flow[int]:
         """Open a stream; returns its number for `next_item` and `end`."""
         n = self._begin()
         yield codec.frame(stream.build(n))
         return n
 
-    def next_item(self, n: int, stream: Stream[I, T]) -> Flow[tuple[I, None] | tuple[None, T]]:
+    def next_item(self, n: int, stream: StreamCall[I, T]) -> Flow[tuple[I, None] | tuple[None, T]]:
         """The next item, or the answer that ends the stream. May be abandoned and begun again."""
         message = yield from self._next(n)
         if isinstance(message, m.Item):
@@ -166,7 +166,7 @@ class Session:
         yield frame
 
     def upload(
-        self, submission: str, batches: Iterator[Batch], sent: list[Batch], options: AddOptions
+        self, submission: str, batches: Iterator[UploadBatch], sent: list[UploadBatch], options: AddOptions
     ) -> Flow[Added]:
         """Send a submission. `sent` collects the batches, for another connection to begin with.
 
@@ -236,7 +236,7 @@ class Session:
                 box.append(message)
 
 
-def _message(n: int, submission: str, batch: Batch, options: AddOptions) -> m.Add:
+def _message(n: int, submission: str, batch: UploadBatch, options: AddOptions) -> m.Add:
     return m.Add(
         n=n,
         submission=submission,
@@ -261,7 +261,7 @@ def _message(n: int, submission: str, batch: Batch, options: AddOptions) -> m.Ad
     )
 
 
-class Line:
+class Conversation:
     """What a client needs to begin a conversation anew: the current session and who we are."""
 
     def __init__(self, role: str, token: str) -> None:
@@ -284,10 +284,10 @@ class Line:
                 hint="restart it with 'rota manager stop' and 'rota manager start'; jobs go on meanwhile",
             )
 
-    def add(self, submission: str, batches: Iterable[Batch], options: AddOptions) -> Flow[Added]:
+    def add(self, submission: str, batches: Iterable[UploadBatch], options: AddOptions) -> Flow[Added]:
         """Upload, on new connections if need be. A repeat is harmless: the submission's id is the same,
         and the manager gives the first answer again."""
-        sent: list[Batch] = []
+        sent: list[UploadBatch] = []
         source = iter(batches)
         waits = iter(REDIALS)
         while True:
@@ -306,7 +306,7 @@ class Line:
         raise Disconnected("the connection to the manager was lost while jobs were being added")
 
 
-def first_batch(batches: Iterator[Batch], empty: str) -> list[Batch]:
+def first_batch(batches: Iterator[UploadBatch], empty: str) -> list[UploadBatch]:
     """The first batch of an input that must not be empty. Raises `BadInput` with the message `empty`."""
     first = next(batches)
     if first.last and not first.cmds:

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import msgspec
 
-from rota.client import dial
-from rota.client.here import JOB_VARIABLES
+from rota.client import endpoint
+from rota.client.submit_environment import JOB_VARIABLES
 from rota.errors import EnvironmentFault, NoManager, RotaError, from_code
 from rota.home import Home
 
@@ -103,7 +103,7 @@ class Starting:
         limit = time.monotonic() + (READY_TIMEOUT if patient else 0)
         while True:
             try:
-                Client(lambda: dial.find(self.home, environ={}), timeout=10).close()
+                Client(lambda: endpoint.find(self.home, environ={}), timeout=10).close()
             except NoManager:
                 if time.monotonic() >= limit or not holder_lives(self.home):
                     return False

@@ -8,12 +8,12 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from rota.client import here
-from rota.client.batches import Batch, Most
+from rota.client.batches import Most, UploadBatch
 from rota.client.fields.fields import Wanted
 from rota.client.fields.new_spec import new_spec
 from rota.client.intake import from_bytes, from_objects
 from rota.client.session import AddOptions
+from rota.client.submit_environment import default_memory, working_directory
 from rota.errors import BadInput
 from rota.wire.messages import NewSpec
 
@@ -36,7 +36,12 @@ def base_wanted(
     mem: int | None = None,
 ) -> Wanted:
     """What jobs want that say nothing themselves: the defaults, with these fields over them."""
-    base = Wanted(cwd=here.working_directory(), mem=mem or here.default_memory(), retries=retries, group=group)
+    base = Wanted(
+        cwd=working_directory(),
+        mem=mem or default_memory(),
+        retries=retries,
+        group=group,
+    )
     return base.changed(fields, text=text)
 
 
@@ -52,7 +57,7 @@ def prepare(
     check: bool,
     input: str = "",
     most: Most | None = None,
-) -> tuple[Iterator[Batch], AddOptions]:
+) -> tuple[Iterator[UploadBatch], AddOptions]:
     """For `add`: one command or many, with the fields that are their defaults."""
     base = base_wanted(fields)
     if isinstance(entries, str | Mapping):
@@ -62,7 +67,7 @@ def prepare(
 
 def prepare_file(
     path: str | os.PathLike[str], fields: Mapping[str, Any], *, check: bool, input: str = ""
-) -> tuple[Iterator[Batch], AddOptions]:
+) -> tuple[Iterator[UploadBatch], AddOptions]:
     """For `add_file`: an input file in any of the formats of `rota add`."""
     name = os.fspath(path)
     base = base_wanted(fields, group=group_of(name))

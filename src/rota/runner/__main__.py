@@ -48,7 +48,7 @@ def _node_agent(given: dict[str, str]) -> Agent:
     import msgspec
 
     from rota.runner.node import Node, NodeOptions, tls_dial
-    from rota.wire.passes import parse
+    from rota.wire.node_pass import parse
 
     host, _, port = given["--manager"].rpartition(":")
     with open(given["--pass"], encoding="ascii") as file:

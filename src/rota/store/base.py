@@ -128,7 +128,7 @@ class StoredSubmission(Struct, gc=False):
     input: str | None = None  #: what was added, a path or a name, if it is the last one of that
 
 
-class Snapshot(Struct, gc=False):
+class StoreSnapshot(Struct, gc=False):
     """All that a manager needs in memory to go on."""
 
     jobs: list[StoredJob]  #: every job that is not terminal, in order of id, `newest` not filled
@@ -246,7 +246,7 @@ def folded(text: str) -> str:
 class Store(Protocol):
     """The port. Adapters are named for their technology: `SqliteStore`, `MemoryStore`."""
 
-    def load(self) -> Snapshot:
+    def load(self) -> StoreSnapshot:
         """Read everything live. Uploads that were never finished are removed first."""
 
     def commit(self, changes: Changes) -> None:

@@ -41,7 +41,7 @@ class Missing(NamedTuple):
     message: str
 
 
-class Span(NamedTuple):
+class VerifiedSpan(NamedTuple):
     """A part of a stream: verified bytes, and so many right after them that cannot be had, for this reason."""
 
     data: bytes
@@ -49,7 +49,7 @@ class Span(NamedTuple):
     missing: Missing | None = None
 
 
-def read(pread: Pread, output: Output, stream: int, *, offset: int, limit: int) -> Span:
+def read(pread: Pread, output: Output, stream: int, *, offset: int, limit: int) -> VerifiedSpan:
     """What is kept of a stream (1: stdout, 2: stderr) from `offset` on, at most `limit` bytes of it.
 
     It ends where something is missing; who goes on reads from behind that. Without checksums, as older versions
@@ -57,23 +57,23 @@ def read(pread: Pread, output: Output, stream: int, *, offset: int, limit: int) 
     """
     if output.kept is not None and output.kept.missing:
         if not output.total(stream) and output.out_total + output.err_total:
-            return Span(b"")  # all was written to the other one (with both at 0, nobody knows)
-        return Span(b"", output.total(stream), Missing(output.kept.missing, output.kept.message))
+            return VerifiedSpan(b"")  # all was written to the other one (with both at 0, nobody knows)
+        return VerifiedSpan(b"", output.total(stream), Missing(output.kept.missing, output.kept.message))
     length = output.length(stream)
     end = min(length, offset + limit)
     if offset >= end:
-        return Span(b"")
+        return VerifiedSpan(b"")
     size = 1 if output.kept is None else block_size(length)
     begin = offset - offset % size
     try:
         data = pread(output.segment, output.begins(stream) + begin, min(length, -(-end // size) * size) - begin)
     except FileNotFoundError:
-        return Span(b"", length - offset, _missing(GONE))
+        return VerifiedSpan(b"", length - offset, _missing(GONE))
     except OSError as error:
-        return Span(b"", length - offset, Missing(UNREADABLE, f"{MESSAGES[UNREADABLE]}: {error.strerror}"))
+        return VerifiedSpan(b"", length - offset, Missing(UNREADABLE, f"{MESSAGES[UNREADABLE]}: {error.strerror}"))
     if output.kept is None:
         cut = len(data) < end - offset
-        return Span(data, length - offset - len(data), _missing(CUT)) if cut else Span(data)
+        return VerifiedSpan(data, length - offset - len(data), _missing(CUT)) if cut else VerifiedSpan(data)
     good = _good_until(data, begin, end, output, stream)
     if good < end and begin + len(data) < min(length, good + size):
         missing, until = _missing(CUT), length
@@ -81,7 +81,7 @@ def read(pread: Pread, output: Output, stream: int, *, offset: int, limit: int) 
         missing, until = _missing(DAMAGED), min(end, good + size)
     read_to = min(max(good, offset), end)
     data = data[offset - begin : read_to - begin]
-    return Span(data) if good >= end else Span(data, until - read_to, missing)
+    return VerifiedSpan(data) if good >= end else VerifiedSpan(data, until - read_to, missing)
 
 
 def _good_until(data: bytes, begin: int, end: int, output: Output, stream: int) -> int:
@@ -121,14 +121,14 @@ def check(directory: Path, outputs: Iterable[tuple[K, Output]]) -> Iterator[tupl
             os.close(handle)
 
 
-class Outputs(Protocol):
+class OutputIndex(Protocol):
     """What must be known to find all outputs. A `Store` knows it."""
 
     def outputs(self, *, after: tuple[int, int], limit: int) -> list[tuple[tuple[int, int], Output]]: ...
     def pruned(self, segments: Collection[str]) -> set[str]: ...
 
 
-def check_all(directory: Path, store: Outputs) -> Iterator[tuple[tuple[int, int], Missing]]:
+def check_all(directory: Path, store: OutputIndex) -> Iterator[tuple[tuple[int, int], Missing]]:
     """The same of every attempt that the database knows: ((job, attempt), what is missing). What was pruned, as
     the settings say, is told as `pruned`."""
     after = (0, 0)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from rota.errors import Denied, EnvironmentFault
-from rota.wire import private
+from rota.wire import private_files
 
 if TYPE_CHECKING:
     from rota.wire.authority import Authority
@@ -53,7 +53,7 @@ def ensure_certificates(directory: Path, *, hosts: list[str], now: datetime) -> 
     wanted = _names(hosts)
     if not _stale(directory, wanted, now):
         return False
-    private.make_directory(directory)
+    private_files.make_directory(directory)
     authority = _authority(directory, now)
     issued = authority.issue(wanted, now=now)
     _write(directory, "server.key", issued.key)
@@ -88,7 +88,7 @@ def use_certificate(context: ssl.SSLContext, directory: Path) -> None:
     """Let a listener's context show the certificate that is there now, from the next connection on."""
     key = directory / "server.key"
     try:
-        private.read(key)  # refuses one that others may read
+        private_files.read(key)  # refuses one that others may read
         context.load_cert_chain(directory / "server.pem", key)
     except (OSError, ssl.SSLError) as error:
         raise EnvironmentFault(
@@ -136,7 +136,7 @@ def _stale(directory: Path, wanted: list[str], now: datetime) -> bool:
 def _facts(directory: Path) -> _Facts | None:
     """None when there are none, or none that can be understood: both are healed by making new ones."""
     try:
-        return msgspec.json.decode(private.read(directory / "certificates.json"), type=_Facts)
+        return msgspec.json.decode(private_files.read(directory / "certificates.json"), type=_Facts)
     except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
         return None
 
@@ -144,7 +144,7 @@ def _facts(directory: Path) -> _Facts | None:
 def _fingerprint(directory: Path) -> str:
     digest = hashlib.sha256()
     for name in _FILES:
-        content = private.read(directory / name)
+        content = private_files.read(directory / name)
         digest.update(len(content).to_bytes(8, "big") + content)
     return digest.hexdigest()
 
@@ -161,7 +161,7 @@ def _authority(directory: Path, now: datetime) -> Authority:
         return authority
     try:
         authority = Authority.load(
-            key=private.read(directory / "ca.key"), certificate=private.read(directory / "ca.pem")
+            key=private_files.read(directory / "ca.key"), certificate=private_files.read(directory / "ca.pem")
         )
     except Denied:
         raise
@@ -178,7 +178,7 @@ def _authority(directory: Path, now: datetime) -> Authority:
 
 
 def _write(directory: Path, name: str, data: bytes) -> None:
-    private.write(directory / name, data)
+    private_files.write(directory / name, data)
 
 
 def _reason(error: Exception) -> str:

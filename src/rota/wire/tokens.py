@@ -17,7 +17,7 @@ import msgspec
 
 from rota.errors import BadInput, Denied, EnvironmentFault, NotFound
 from rota.wire import messages as m
-from rota.wire import private
+from rota.wire import private_files
 from rota.wire.job_keys import KEY
 
 USER: Final = "user"
@@ -115,9 +115,9 @@ class TokenBook:
     @classmethod
     def open(cls, path: Path) -> TokenBook:
         """The book in this file; an empty one if there is no file yet."""
-        private.make_directory(path.parent)
+        private_files.make_directory(path.parent)
         try:
-            file = msgspec.json.decode(private.read(path), type=_File)
+            file = msgspec.json.decode(private_files.read(path), type=_File)
         except FileNotFoundError:
             return cls(path, [])
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -196,7 +196,9 @@ class TokenBook:
         raise NotFound(f"there is no token named {name!r}", hint="see: rota manager token list")
 
     def _save(self, records: _Records) -> None:
-        private.write(self._path, msgspec.json.format(msgspec.json.encode(_File(_VERSION, records)), indent=1))
+        private_files.write(
+            self._path, msgspec.json.format(msgspec.json.encode(_File(_VERSION, records)), indent=1)
+        )
         self._records = records
 
 
@@ -219,20 +221,20 @@ def open_home(directory: Path, *, now: float) -> TokenBook:
     for role, file in _OWN:
         name, path = f"own-{role}", directory / file
         try:
-            record = book.verify(private.read(path).decode("utf-8", "replace").strip(), now)
+            record = book.verify(private_files.read(path).decode("utf-8", "replace").strip(), now)
         except FileNotFoundError:
             record = None
         if record is None or record.role != role:
             if any(old.name == name for old in book.list()):
                 book.remove(name)
-            private.write(path, f"{book.create(name, role, now=now)}\n".encode())
+            private_files.write(path, f"{book.create(name, role, now=now)}\n".encode())
     return book
 
 
 def read_token(path: Path) -> str:
     """The token in a file that only its owner may read."""
     try:
-        lines = private.read(path).decode("ascii").split()
+        lines = private_files.read(path).decode("ascii").split()
     except FileNotFoundError:
         raise Denied(f"there is no token in {path}", hint="ask for one: rota manager token add") from None
     except UnicodeDecodeError:

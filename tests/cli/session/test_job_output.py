@@ -18,7 +18,7 @@ from rota.cli.session.job_output import LivePrinter
 from rota.client.printed import Absent
 from rota.core.states import State
 from rota.errors import EnvironmentFault
-from rota.spool import Queue
+from rota.spool import SpoolQueue
 from rota.wire.gaps import NOT_KEPT, mark
 from rota.wire.messages import Chunk, Ended, Progress
 
@@ -182,10 +182,10 @@ def test_of_a_job_that_is_tried_again_only_the_last_attempt_is_grouped() -> None
 
 
 def test_a_disk_that_is_full_while_output_waits_for_its_turn_is_told(monkeypatch: Any) -> None:
-    def full(_self: Queue, _data: bytes) -> None:
+    def full(_self: SpoolQueue, _data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Queue, "append", full)
+    monkeypatch.setattr(SpoolQueue, "append", full)
     printer, _ = grouped([2, 1])
     with pytest.raises(EnvironmentFault, match="job 1 cannot be put aside until its turn: No space left") as told:
         printer.take(news(Chunk(1, 1, 1, 0, b"one")))

@@ -20,7 +20,7 @@ from rota.manager.loop import clock
 from rota.plan.size import Size
 from rota.store.base import Accounts
 from rota.store.memory.store import MemoryStore
-from rota.store.sqlite import columns
+from rota.store.sqlite import json_columns
 from rota.wire import messages as m
 from rota.wire.sums import AccountRow
 from tests.core.machine import Machine
@@ -294,7 +294,7 @@ class Accounted(Histories):
 
         def witnessed(changes: Changes) -> None:
             known = {key: (row.spec, row.size, row.started_at) for key, row in store._attempts.items()}
-            known |= {row[:2]: (row[6], columns.size(row[7]), None) for row in changes.attempts}
+            known |= {row[:2]: (row[6], json_columns.size(row[7]), None) for row in changes.attempts}
             known |= {row[:2]: (*known[row[:2]][:2], row[2]) for row in changes.starts}
             for row in changes.ends:
                 spec, size, started_at = known[row[:2]]

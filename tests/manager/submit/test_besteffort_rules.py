@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.client.rule_trial import try_rules
 from rota.client.submission import spec_of
-from rota.client.trial import trial
 from rota.core.jobs.job import Spec
 from rota.core.world import World
 from rota.errors import BadInput
@@ -63,7 +63,7 @@ def added(rules: Rules, fields: dict[str, Any], *, reservations: int = 1) -> Spe
 def judged(rules: Rules, fields: dict[str, Any], *, reservations: int = 1) -> Spec | str:
     """The same, as `rota rule test` says it."""
     try:
-        tried = trial(
+        tried = try_rules(
             records(rules),
             without_terminal(fields),
             user="ann",
@@ -128,7 +128,7 @@ def test_a_default_type_does_not_take_a_job_out_of_the_queue_that_it_asked_for()
 
 
 def test_what_follows_is_a_change_of_its_rule() -> None:
-    tried = trial(records([MAKERS[0]]), {}, user="ann", interactive=False, system=False, reservations=1).view()
+    tried = try_rules(records([MAKERS[0]]), {}, user="ann", interactive=False, system=False, reservations=1).view()
     changes = [(each.rule, each.field, each.new) for each in tried.changes if each.rule == "r0"]
     assert changes == [("r0", "type", "besteffort"), ("r0", "queue", "besteffort")]
     assert (tried.job.queue, tried.job.type) == ("besteffort", ["besteffort"])
@@ -274,7 +274,7 @@ def test_no_order_of_rules_and_no_name_of_besteffort_lets_a_cap_be_bypassed(
     assert added(_renamed(rules), job) == found, "by queue or by type, it is the same"
     if not isinstance(found, Spec):
         return
-    tried = trial(
+    tried = try_rules(
         records(rules),
         without_terminal(job),
         user="ann",

@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from rota.api.operations import Ask, Table
+from rota.api.operations import ApiRequest, OperationTable
 from rota.client import calls
 from rota.errors import BadInput
 from rota.wire.sums import AccountingView, HistoryView, NodeDetailView, NodeView, SharesView, UsageView
 
-table = Table("accounts")
+table = OperationTable("accounts")
 
 
 class OneHost(Struct, forbid_unknown_fields=True):
@@ -20,15 +20,15 @@ class OneHost(Struct, forbid_unknown_fields=True):
 
 
 @table.get("/nodes", "list_nodes", answer=list[NodeView])
-async def list_nodes(ask: Ask) -> list[NodeView]:
+async def list_nodes(request: ApiRequest) -> list[NodeView]:
     """All hosts, with what they have and what of it is in use."""
-    return await ask.call(calls.nodes())
+    return await request.call(calls.nodes())
 
 
 @table.get("/nodes/{host}", "show_node", place=OneHost, answer=NodeDetailView)
-async def show_node(ask: Ask) -> NodeDetailView:
+async def show_node(request: ApiRequest) -> NodeDetailView:
     """One host, with what it did in the last week."""
-    return await ask.call(calls.node(ask.path.host))
+    return await request.call(calls.node(request.path.host))
 
 
 class AccountingQuery(Struct, forbid_unknown_fields=True, rename={"since": "from", "until": "to"}):
@@ -48,14 +48,14 @@ class AccountingQuery(Struct, forbid_unknown_fields=True, rename={"since": "from
 
 
 @table.get("/accounting", "show_accounting", query=AccountingQuery, answer=AccountingView)
-async def show_accounting(ask: Ask) -> AccountingView:
+async def show_accounting(request: ApiRequest) -> AccountingView:
     """Who used what, in windows.
 
     Windows begin at full hours. Days, weeks and months are whole and begin at midnight in `zone`, summer time
     included; windows of a length are counted from `from`. Attempts that run are counted up to now.
     """
-    query: AccountingQuery = ask.query
-    return await ask.call(
+    query: AccountingQuery = request.query
+    return await request.call(
         calls.accounting(
             since=_seconds(query.since),
             until=_seconds(query.until),
@@ -71,12 +71,12 @@ class SharesQuery(Struct, forbid_unknown_fields=True):
 
 
 @table.get("/shares", "show_shares", query=SharesQuery, answer=SharesView)
-async def show_shares(ask: Ask) -> SharesView:
+async def show_shares(request: ApiRequest) -> SharesView:
     """How users and projects stand in queues that go by fair share, and why; whoever goes first at the top.
 
     The constants are changed by `PATCH /site`: the record `fair_share` of the kind `setting`.
     """
-    return await ask.call(calls.shares(queue=ask.query.queue))
+    return await request.call(calls.shares(queue=request.query.queue))
 
 
 class UsageQuery(Struct, forbid_unknown_fields=True, rename={"since": "from", "until": "to"}):
@@ -85,10 +85,10 @@ class UsageQuery(Struct, forbid_unknown_fields=True, rename={"since": "from", "u
 
 
 @table.get("/usage", "show_usage", query=UsageQuery, answer=UsageView)
-async def show_usage(ask: Ask) -> UsageView:
+async def show_usage(request: ApiRequest) -> UsageView:
     """How hosts spent their time: seconds busy, idle and down; the last day unless said otherwise."""
-    query: UsageQuery = ask.query
-    return await ask.call(calls.usage(since=_seconds(query.since), until=_seconds(query.until)))
+    query: UsageQuery = request.query
+    return await request.call(calls.usage(since=_seconds(query.since), until=_seconds(query.until)))
 
 
 class HistoryQuery(Struct, forbid_unknown_fields=True):
@@ -96,9 +96,9 @@ class HistoryQuery(Struct, forbid_unknown_fields=True):
 
 
 @table.get("/history", "show_history", query=HistoryQuery, answer=HistoryView)
-async def show_history(ask: Ask) -> HistoryView:
+async def show_history(request: ApiRequest) -> HistoryView:
     """How many jobs started and ended in each of the last minutes, and how long they waited and ran."""
-    return await ask.call(calls.history(minutes=ask.query.minutes))
+    return await request.call(calls.history(minutes=request.query.minutes))
 
 
 def _seconds(at: datetime | None) -> float | None:

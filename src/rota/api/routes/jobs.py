@@ -7,16 +7,16 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field
 
-from rota.api.operations import Ask, Table
+from rota.api.operations import ApiRequest, OperationTable
 from rota.client import calls, submission
-from rota.client.batches import Batch, Most
+from rota.client.batches import Most, UploadBatch
 from rota.client.fields.modification import spec_change
 from rota.client.session import AddOptions
 from rota.core.attempts.signal_names import signal_name
 from rota.errors import BadInput
 from rota.wire.views import GraphView, JobPage, JobView, WhyView
 
-table = Table("jobs")
+table = OperationTable("jobs")
 
 JobId = Annotated[
     int,
@@ -57,10 +57,10 @@ class ListQuery(Struct, forbid_unknown_fields=True):
 
 
 @table.get("/jobs", "list_jobs", query=ListQuery, answer=JobPage)
-async def list_jobs(ask: Ask) -> JobPage:
+async def list_jobs(request: ApiRequest) -> JobPage:
     """A page of jobs, filtered, searched and sorted."""
-    query: ListQuery = ask.query
-    return await ask.call(
+    query: ListQuery = request.query
+    return await request.call(
         calls.page(
             query.select,
             search=query.search,
@@ -106,41 +106,41 @@ class AddedView(Struct):
 
 
 @table.post("/jobs", "add_jobs", body=NewJobs, answer=AddedView, status=201, body_max=_ADD_MAX)
-async def add_jobs(ask: Ask) -> AddedView:
+async def add_jobs(request: ApiRequest) -> AddedView:
     """Add jobs: all of them, or none if one cannot be accepted."""
-    new: NewJobs = ask.body
+    new: NewJobs = request.body
     if "cwd" not in new.defaults and not all(isinstance(job, dict) and "cwd" in job for job in new.jobs):
         raise BadInput("the field 'cwd' is missing", hint="give it in 'defaults'")
     # In a thread, for it may take seconds, and all at once: the connection is not kept waiting for it.
     batches, options = await asyncio.to_thread(_prepared, new)
-    async with ask.services.links.client(ask.credential.token) as client:
+    async with request.services.connections.client(request.credential.token) as client:
         made = await client.submit(new.submission or submission.new_id(), batches, options)
     return AddedView(
         made.added, made.existing, made.retried, made.warnings, made.replaced, made.changed, made.kept
     )
 
 
-def _prepared(new: NewJobs) -> tuple[list[Batch], AddOptions]:
+def _prepared(new: NewJobs) -> tuple[list[UploadBatch], AddOptions]:
     batches, options = submission.prepare(new.jobs, new.defaults, check=new.dry_run, input=new.input, most=_MOST)
     return list(batches), options
 
 
 @table.get("/jobs/{id}", "show_job", place=OneJob, answer=JobView)
-async def show_job(ask: Ask) -> JobView:
+async def show_job(request: ApiRequest) -> JobView:
     """Everything about one job, with its attempts and its story."""
-    return await ask.call(calls.show(ask.path.id))
+    return await request.call(calls.show(request.path.id))
 
 
 @table.get("/jobs/{id}/why", "why_job", place=OneJob, answer=WhyView)
-async def why_job(ask: Ask) -> WhyView:
+async def why_job(request: ApiRequest) -> WhyView:
     """What keeps a job from running, who, and when it is expected to start."""
-    return await ask.call(calls.why(ask.path.id))
+    return await request.call(calls.why(request.path.id))
 
 
 @table.get("/jobs/{id}/graph", "job_graph", place=OneJob, answer=GraphView)
-async def job_graph(ask: Ask) -> GraphView:
+async def job_graph(request: ApiRequest) -> GraphView:
     """What a job waits for, and what waits for it."""
-    return await ask.call(calls.graph(ask.path.id))
+    return await request.call(calls.graph(request.path.id))
 
 
 class Action(Struct, forbid_unknown_fields=True):
@@ -172,15 +172,15 @@ class ActedView(Struct):
 
 
 @table.post("/jobs/actions", "act_on_jobs", body=Action, answer=ActedView)
-async def act_on_jobs(ask: Ask) -> ActedView:
+async def act_on_jobs(request: ApiRequest) -> ActedView:
     """Kill, retry, remove, hold, release, suspend, resume jobs, send them a signal, ask them for a checkpoint, or
     confirm that lost ones are dead.
 
     Of a selection that is to be removed, what has not ended is kept; a job that is named by its id and has not
     ended is refused."""
-    action: Action = ask.body
+    action: Action = request.body
     signal = signal_name(action.signal) if action.action == "signal" else ""
-    acted = await ask.call(
+    acted = await request.call(
         calls.act(
             action.action,
             action.select,
@@ -207,10 +207,10 @@ class WalltimeView(Struct):
 
 
 @table.post("/jobs/{id}/walltime", "change_walltime", place=OneJob, body=Walltime, answer=WalltimeView)
-async def change_walltime(ask: Ask) -> WalltimeView:
+async def change_walltime(request: ApiRequest) -> WalltimeView:
     """Change the walltime of a running job."""
-    wanted: Walltime = ask.body
-    done = await ask.call(calls.walltime(ask.path.id, wanted.change, force=wanted.force))
+    wanted: Walltime = request.body
+    done = await request.call(calls.walltime(request.path.id, wanted.change, force=wanted.force))
     return WalltimeView(done.job, done.walltime_s, done.pending_s)
 
 
@@ -220,8 +220,8 @@ class Change(Struct, forbid_unknown_fields=True):
 
 
 @table.patch("/jobs", "modify_jobs", body=Change, answer=ActedView)
-async def modify_jobs(ask: Ask) -> ActedView:
+async def modify_jobs(request: ApiRequest) -> ActedView:
     """Change jobs that are not running."""
-    change: Change = ask.body
-    acted = await ask.call(calls.modify(change.select, spec_change(change.change)))
+    change: Change = request.body
+    acted = await request.call(calls.modify(change.select, spec_change(change.change)))
     return ActedView(len(acted.changed), len(acted.unchanged), acted.changed[:_TOLD], warnings=acted.warnings)

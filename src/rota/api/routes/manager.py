@@ -6,43 +6,43 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from rota.api.operations import Ask, Table
+from rota.api.operations import ApiRequest, OperationTable
 from rota.client import calls
 from rota.wire.views import BackupView, ManagerView, NewTokenView, PauseView, SettingsView, TokenView
 
-table = Table("manager")
+table = OperationTable("manager")
 
 TokenName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")]
 
 
 @table.get("/manager", "show_manager", answer=ManagerView)
-async def show_manager(ask: Ask) -> ManagerView:
+async def show_manager(request: ApiRequest) -> ManagerView:
     """The manager: process, addresses, runners."""
-    return await ask.call(calls.manager_status())
+    return await request.call(calls.manager_status())
 
 
 @table.get("/manager/settings", "show_settings", answer=SettingsView, role="admin")
-async def show_settings(ask: Ask) -> SettingsView:
+async def show_settings(request: ApiRequest) -> SettingsView:
     """The settings that the manager began with; what was changed since holds when it is started again."""
-    return await ask.call(calls.manager_settings())
+    return await request.call(calls.manager_settings())
 
 
 @table.post("/manager/pause", "pause_manager", answer=PauseView, role="admin")
-async def pause_manager(ask: Ask) -> PauseView:
+async def pause_manager(request: ApiRequest) -> PauseView:
     """Start nothing more until it is resumed. Running jobs go on."""
-    return await ask.call(calls.pause_manager())
+    return await request.call(calls.pause_manager())
 
 
 @table.post("/manager/resume", "resume_manager", answer=PauseView, role="admin")
-async def resume_manager(ask: Ask) -> PauseView:
+async def resume_manager(request: ApiRequest) -> PauseView:
     """End a pause or a drain."""
-    return await ask.call(calls.resume_manager())
+    return await request.call(calls.resume_manager())
 
 
 @table.post("/manager/drain", "drain_manager", answer=PauseView, role="admin")
-async def drain_manager(ask: Ask) -> PauseView:
+async def drain_manager(request: ApiRequest) -> PauseView:
     """Start nothing more; stop when nothing runs any more."""
-    return await ask.call(calls.drain_manager())
+    return await request.call(calls.drain_manager())
 
 
 class StopBody(Struct, forbid_unknown_fields=True):
@@ -50,9 +50,9 @@ class StopBody(Struct, forbid_unknown_fields=True):
 
 
 @table.post("/manager/stop", "stop_manager", body=StopBody, status=204, role="admin")
-async def stop_manager(ask: Ask) -> None:
+async def stop_manager(request: ApiRequest) -> None:
     """Stop the manager. Running jobs go on, unless they are to be killed."""
-    await ask.call(calls.stop_manager(kill=ask.body.kill))
+    await request.call(calls.stop_manager(kill=request.body.kill))
 
 
 class BackupBody(Struct, forbid_unknown_fields=True):
@@ -61,22 +61,22 @@ class BackupBody(Struct, forbid_unknown_fields=True):
 
 
 @table.post("/manager/backup", "back_up", body=BackupBody, answer=BackupView, role="admin", patience_s=3600.0)
-async def back_up(ask: Ask) -> BackupView:
+async def back_up(request: ApiRequest) -> BackupView:
     """Copy the database to a new file."""
-    async with ask.services.links.client(ask.credential.token) as client:
-        return await client.backup(ask.body.path, force=ask.body.force)
+    async with request.services.connections.client(request.credential.token) as client:
+        return await client.backup(request.body.path, force=request.body.force)
 
 
 @table.get("/doctor", "doctor", answer=list[Any])
-async def doctor(ask: Ask) -> Any:
+async def doctor(request: ApiRequest) -> Any:
     """What the manager finds when it checks itself; nothing when all is well."""
-    return await ask.call(calls.manager_doctor())
+    return await request.call(calls.manager_doctor())
 
 
 @table.get("/tokens", "list_tokens", answer=list[TokenView], role="admin")
-async def list_tokens(ask: Ask) -> list[TokenView]:
+async def list_tokens(request: ApiRequest) -> list[TokenView]:
     """All tokens, without their secrets."""
-    return await ask.call(calls.token_list())
+    return await request.call(calls.token_list())
 
 
 class NewToken(Struct, forbid_unknown_fields=True):
@@ -87,10 +87,10 @@ class NewToken(Struct, forbid_unknown_fields=True):
 
 
 @table.post("/tokens", "add_token", body=NewToken, answer=NewTokenView, status=201, role="admin")
-async def add_token(ask: Ask) -> NewTokenView:
+async def add_token(request: ApiRequest) -> NewTokenView:
     """Make a token; its secret is told only here."""
-    new = ask.body
-    return await ask.call(calls.token_add(new.name, new.role, expires_s=new.expires_s, user=new.user))
+    new = request.body
+    return await request.call(calls.token_add(new.name, new.role, expires_s=new.expires_s, user=new.user))
 
 
 class OneToken(Struct, forbid_unknown_fields=True):
@@ -98,6 +98,6 @@ class OneToken(Struct, forbid_unknown_fields=True):
 
 
 @table.delete("/tokens/{name}", "remove_token", place=OneToken, status=204, role="admin")
-async def remove_token(ask: Ask) -> None:
+async def remove_token(request: ApiRequest) -> None:
     """Make a token worthless; who is connected with it is cut off."""
-    await ask.call(calls.token_remove(ask.path.name))
+    await request.call(calls.token_remove(request.path.name))

@@ -13,14 +13,14 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from rota.api.operations import EVENTS, TEXT, Ask, Table
+from rota.api.operations import EVENTS, TEXT, ApiRequest, OperationTable
 from rota.api.routes.jobs import OneJob
 from rota.client import calls
 from rota.client.printed import Absent, Marking
 from rota.errors import BadInput, RotaError
 from rota.wire import messages as m
 
-table = Table("jobs")
+table = OperationTable("jobs")
 
 _PART: Final = 1 << 20
 _FAR: Final = 1 << 62
@@ -65,21 +65,21 @@ class OutputView(Struct):
 
 
 @table.get("/jobs/{id}/output", "job_output", place=OneJob, query=OutputQuery, answer=OutputView)
-async def job_output(ask: Ask) -> OutputView:
+async def job_output(request: ApiRequest) -> OutputView:
     """A part of what an attempt printed.
 
     It begins and ends between two characters, also where `tail` or `limit` lie within one. What an attempt
     prints is kept when it ends, up to the setting `keep_output`: until then, see `output/live`.
     """
-    query: OutputQuery = ask.query
+    query: OutputQuery = request.query
     if query.before is not None and not query.tail:
         raise BadInput("'before' says where a tail ends", hint="give 'tail' as well")
     attempt, begin, end = query.attempt, query.offset, query.offset + query.limit
     if query.tail:
-        whole = await _part(ask, query.stream, attempt, _FAR, 1)  # nothing, but where it ends
+        whole = await _part(request, query.stream, attempt, _FAR, 1)  # nothing, but where it ends
         attempt, end = whole.attempt, whole.total if query.before is None else min(query.before, whole.total)
         begin = max(0, end - query.tail)
-    parts = [part async for part in _parts(ask, query.stream, attempt, begin, end)]
+    parts = [part async for part in _parts(request, query.stream, attempt, begin, end)]
     last = parts[-1]
     cut = _partial_start(parts[0].data) if query.tail and begin and not parts[0].gap else 0
     if sum(len(part.data) for part in parts) == cut:
@@ -129,11 +129,11 @@ class RawQuery(Struct, forbid_unknown_fields=True):
 
 
 @table.get("/jobs/{id}/output/raw", "job_output_raw", place=OneJob, query=RawQuery, answer=str, kind=TEXT)
-async def job_output_raw(ask: Ask) -> AsyncIterator[bytes]:
+async def job_output_raw(request: ApiRequest) -> AsyncIterator[bytes]:
     """All that an attempt printed and that is kept, byte for byte; a line marks where bytes are missing."""
-    query: RawQuery = ask.query
+    query: RawQuery = request.query
     end = min(query.offset + query.limit, _FAR)
-    parts = _parts(ask, query.stream, query.attempt, query.offset, end)
+    parts = _parts(request, query.stream, query.attempt, query.offset, end)
     first = await anext(parts)  # what is wrong is told before the answer begins
 
     async def texts() -> AsyncIterator[bytes]:
@@ -146,11 +146,13 @@ async def job_output_raw(ask: Ask) -> AsyncIterator[bytes]:
     return texts()
 
 
-async def _parts(ask: Ask, stream: _Stream, attempt: int, begin: int, end: int) -> AsyncIterator[m.OutputPart]:
+async def _parts(
+    request: ApiRequest, stream: _Stream, attempt: int, begin: int, end: int
+) -> AsyncIterator[m.OutputPart]:
     """At least one part, and all of them up to `end`."""
     reading = Marking(begin)
     while True:
-        part = await _part(ask, stream, attempt, reading.offset, max(1, min(end - reading.offset, _PART)))
+        part = await _part(request, stream, attempt, reading.offset, max(1, min(end - reading.offset, _PART)))
         if begin >= end:
             lost, code = (0, "") if part.total else (part.lost, part.code)
             part = replace(part, data=b"", gap=0, lost=lost, code=code)
@@ -167,7 +169,7 @@ class LiveQuery(Struct, forbid_unknown_fields=True):
 
 
 @table.get("/jobs/{id}/output/live", "job_output_live", place=OneJob, query=LiveQuery, kind=EVENTS)
-async def job_output_live(ask: Ask) -> AsyncIterator[bytes]:
+async def job_output_live(request: ApiRequest) -> AsyncIterator[bytes]:
     """What a job prints while it runs, as events `chunk`, until `end`.
 
     It begins with the first byte, or behind what a reader that comes back has seen. A chunk has the bytes from
@@ -175,11 +177,11 @@ async def job_output_live(ask: Ask) -> AsyncIterator[bytes]:
     `missing` is how many bytes were left out before those (there is no such field where none were). Bytes that are
     not UTF-8 are replaced. Attempts that follow are told as well.
     """
-    pen = Pen(ask.headers.get("last-event-id", "") or ask.query.last)
-    await _part(ask, "out", 0, _FAR, 1)  # raises if there is no such job; the stream itself could not say so
-    client = await ask.services.links.connect(ask.credential.token)
+    pen = Pen(request.headers.get("last-event-id", "") or request.query.last)
+    await _part(request, "out", 0, _FAR, 1)  # raises if there is no such job; the stream itself could not say so
+    client = await request.services.connections.connect(request.credential.token)
     try:
-        watching = await client.watch(ask.path.id, follow=True, paced=True)
+        watching = await client.watch(request.path.id, follow=True, paced=True)
     except BaseException:
         await client.close()
         raise
@@ -207,7 +209,7 @@ async def job_output_live(ask: Ask) -> AsyncIterator[bytes]:
 
         listening: asyncio.Task[None] | None = None
         try:
-            with ask.services.limits.stream(ask.credential.token):
+            with request.services.limits.stream(request.credential.token):
                 listening = asyncio.create_task(listen())
                 yield b": open\n\n"
                 while True:
@@ -224,7 +226,7 @@ async def job_output_live(ask: Ask) -> AsyncIterator[bytes]:
                         if event := pen.write(chunk):
                             yield event
                     for ended in progress.ended:
-                        async for event in _rest(ask, pen, ended):
+                        async for event in _rest(request, pen, ended):
                             yield event
         finally:
             if listening is not None:
@@ -301,7 +303,7 @@ class Pen:
         self._decoders: dict[int, Any] = {1: decoder("replace"), 2: decoder("replace")}
 
 
-async def _rest(ask: Ask, pen: Pen, ended: m.Ended) -> AsyncIterator[bytes]:
+async def _rest(request: ApiRequest, pen: Pen, ended: m.Ended) -> AsyncIterator[bytes]:
     """What was not told live of an attempt that has ended: from what is kept, if that is all; else a mark."""
     streams: tuple[tuple[_Stream, int, int, int], ...] = (
         ("out", ended.live_out, ended.out_len, ended.out_total),
@@ -311,7 +313,7 @@ async def _rest(ask: Ask, pen: Pen, ended: m.Ended) -> AsyncIterator[bytes]:
         number = _NUMBER[name]
         if live < 0 and total <= kept:
             while (at := pen.told(ended.attempt, number)) < kept:
-                part = await _part(ask, name, ended.attempt, at, _PART)
+                part = await _part(request, name, ended.attempt, at, _PART)
                 if not part.data:
                     break
                 if event := pen.write(m.Chunk(ended.job, ended.attempt, number, at, part.data)):
@@ -320,9 +322,11 @@ async def _rest(ask: Ask, pen: Pen, ended: m.Ended) -> AsyncIterator[bytes]:
             yield event
 
 
-async def _part(ask: Ask, stream: str, attempt: int, offset: int, limit: int) -> m.OutputPart:
+async def _part(request: ApiRequest, stream: str, attempt: int, offset: int, limit: int) -> m.OutputPart:
     number = _NUMBER[stream]
-    return await ask.call(calls.output(ask.path.id, attempt=attempt, stream=number, offset=offset, limit=limit))
+    return await request.call(
+        calls.output(request.path.id, attempt=attempt, stream=number, offset=offset, limit=limit)
+    )
 
 
 def _partial_start(data: bytes) -> int:

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from rota.api.operations import Ask, Table
+from rota.api.operations import ApiRequest, OperationTable
 from rota.client import calls, submission
 from rota.client.fields.moments import parse_moment
 from rota.errors import BadInput
 from rota.wire.gantt import GanttView
 from rota.wire.views import PlanView
 
-table = Table("plan")
+table = OperationTable("plan")
 
 
 _WHEN = "A time like 2026-11-16T08:00:00Z, or relative to now: -15m, -2d, now+1h."
@@ -37,12 +37,12 @@ class GanttQuery(Struct, forbid_unknown_fields=True, rename={"since": "from", "u
 
 
 @table.get("/gantt", "gantt", query=GanttQuery, answer=GanttView)
-async def gantt(ask: Ask) -> GanttView:
+async def gantt(request: ApiRequest) -> GanttView:
     """What ran, runs and is planned, on which resources. Without `from` the past is left out; where more attempts
     ended than `limit`, they are merged into slices of time."""
-    query: GanttQuery = ask.query
+    query: GanttQuery = request.query
     since, until = _moment("from", query.since), _moment("to", query.until)
-    return await ask.call(calls.gantt(since=since, until=until, limit=query.limit))
+    return await request.call(calls.gantt(since=since, until=until, limit=query.limit))
 
 
 class WhatIf(Struct, forbid_unknown_fields=True):
@@ -53,7 +53,7 @@ class WhatIf(Struct, forbid_unknown_fields=True):
 
 
 @table.post("/plan", "what_if", body=WhatIf, answer=PlanView)
-async def what_if(ask: Ask) -> PlanView:
+async def what_if(request: ApiRequest) -> PlanView:
     """When and where would such a job run? Nothing is submitted."""
-    spec = submission.spec_of({"cwd": "/", **ask.body.job})
-    return await ask.call(calls.plan(spec, user=ask.body.user))
+    spec = submission.spec_of({"cwd": "/", **request.body.job})
+    return await request.call(calls.plan(spec, user=request.body.user))

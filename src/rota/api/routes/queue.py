@@ -6,12 +6,12 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-from rota.api.operations import Ask, Table
+from rota.api.operations import ApiRequest, OperationTable
 from rota.api.routes.jobs import Select
 from rota.client import calls
 from rota.wire.views import LearnedGroupView, LimitView, StatusView
 
-table = Table("queue")
+table = OperationTable("queue")
 
 Name = Annotated[str, Meta(min_length=1, max_length=255)]
 
@@ -21,15 +21,15 @@ class StatusQuery(Struct, forbid_unknown_fields=True):
 
 
 @table.get("/status", "status", query=StatusQuery, answer=StatusView)
-async def status(ask: Ask) -> StatusView:
+async def status(request: ApiRequest) -> StatusView:
     """Counts by state and by group, rates and expected ends."""
-    return await ask.call(calls.status(ask.query.select))
+    return await request.call(calls.status(request.query.select))
 
 
 @table.get("/limits", "list_limits", answer=list[LimitView])
-async def list_limits(ask: Ask) -> list[LimitView]:
+async def list_limits(request: ApiRequest) -> list[LimitView]:
     """All limits with capacity, use and waiting jobs."""
-    return await ask.call(calls.limits())
+    return await request.call(calls.limits())
 
 
 class OneName(Struct, forbid_unknown_fields=True):
@@ -47,30 +47,30 @@ class LimitChange(Struct, forbid_unknown_fields=True):
 
 
 @table.put("/limits/{name}", "set_limit", place=OneName, body=LimitChange, role="admin")
-async def set_limit(ask: Ask) -> None:
+async def set_limit(request: ApiRequest) -> None:
     """Declare or change a limit."""
-    change: LimitChange = ask.body
+    change: LimitChange = request.body
     number = "unlimited" if change.unlimited else change.capacity
-    text = ask.path.name + (f":{number}" if number is not None else "")
+    text = request.path.name + (f":{number}" if number is not None else "")
     if change.window is not None:
         text += f"@{change.window or 'always'}"
-    await ask.call(calls.set_limit(text, host=change.host))
+    await request.call(calls.set_limit(text, host=change.host))
 
 
 @table.get("/learning", "list_learning", answer=list[LearnedGroupView])
-async def list_learning(ask: Ask) -> list[LearnedGroupView]:
+async def list_learning(request: ApiRequest) -> list[LearnedGroupView]:
     """What was learned about every learning group."""
-    return await ask.call(calls.learned())
+    return await request.call(calls.learned())
 
 
 @table.get("/learning/{name}", "show_learning", place=OneName, answer=LearnedGroupView)
-async def show_learning(ask: Ask) -> LearnedGroupView:
+async def show_learning(request: ApiRequest) -> LearnedGroupView:
     """What was learned about one learning group, with what its jobs asked for and used."""
-    (found,) = await ask.call(calls.learned(ask.path.name))
+    (found,) = await request.call(calls.learned(request.path.name))
     return found
 
 
 @table.delete("/learning/{name}", "forget_learning", place=OneName, role="admin", status=204)
-async def forget_learning(ask: Ask) -> None:
+async def forget_learning(request: ApiRequest) -> None:
     """Forget what was learned about a learning group."""
-    await ask.call(calls.forget_learned(ask.path.name))
+    await request.call(calls.forget_learned(request.path.name))

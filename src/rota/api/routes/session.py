@@ -10,13 +10,13 @@ from msgspec import Meta, Struct
 
 from rota import __version__
 from rota.api import credentials
-from rota.api.operations import Ask, Table, Told
+from rota.api.operations import ApiRequest, OperationTable, RawAnswer
 from rota.api.problems import Unauthorized
 from rota.client import calls
 from rota.errors import BadInput, Denied
 from rota.wire.messages import Welcome
 
-table = Table("session")
+table = OperationTable("session")
 
 
 class Login(Struct, forbid_unknown_fields=True):
@@ -36,48 +36,48 @@ class SessionView(Struct):
 
 
 @table.post("/session", "log_in", body=Login, answer=SessionView, role="open", body_max=4096, patience_s=10.0)
-async def log_in(ask: Ask) -> Told:
+async def log_in(request: ApiRequest) -> RawAnswer:
     """Turn a one-time code into a session cookie."""
-    services = ask.services
+    services = request.services
     try:
         # Nothing after this may be refused: the code is spent.
-        async with services.links.client(services.own_token) as client:
-            made = await client.call(calls.ui_redeem(ask.body.code))
-            services.links.verdicts.right(made.token)
-            view = _view(ask, made.token, client.welcome)
+        async with services.connections.client(services.own_token) as client:
+            made = await client.call(calls.ui_redeem(request.body.code))
+            services.connections.verdicts.accept(made.token)
+            view = _view(request, made.token, client.welcome)
     except (Denied, BadInput) as error:
         raise Unauthorized(error.message, hint=error.hint) from None
     assert made.expires_s is not None
     # The connection was the gateway's own: whose the session is, the answer says.
     view.user, view.role, view.own_only, view.expires_at = made.user, made.role, made.own_only, made.expires_at
-    cookie = credentials.set_cookie(ask.services.cookie, made.token, max_age_s=max(1, int(made.expires_s)))
-    return Told(msgspec.json.encode(view), headers={"set-cookie": cookie})
+    cookie = credentials.set_cookie(request.services.cookie, made.token, max_age_s=max(1, int(made.expires_s)))
+    return RawAnswer(msgspec.json.encode(view), headers={"set-cookie": cookie})
 
 
 @table.get("/session", "show_session", answer=SessionView)
-async def show_session(ask: Ask) -> SessionView:
+async def show_session(request: ApiRequest) -> SessionView:
     """Who has logged in."""
-    token = ask.credential.token
-    async with ask.services.links.client(token) as client:
+    token = request.credential.token
+    async with request.services.connections.client(token) as client:
         await client.call(calls.ping())
-        return _view(ask, token, client.welcome)
+        return _view(request, token, client.welcome)
 
 
 @table.delete("/session", "log_out", status=204)
-async def log_out(ask: Ask) -> Told:
+async def log_out(request: ApiRequest) -> RawAnswer:
     """End the session; its cookie is worthless from then on."""
-    if ask.credential.by_cookie:
-        await ask.call(calls.ui_leave())
-    return Told(b"", headers={"set-cookie": credentials.set_cookie(ask.services.cookie, "", max_age_s=0)})
+    if request.credential.by_cookie:
+        await request.call(calls.ui_leave())
+    return RawAnswer(b"", headers={"set-cookie": credentials.set_cookie(request.services.cookie, "", max_age_s=0)})
 
 
-def _view(ask: Ask, token: str, welcome: Welcome) -> SessionView:
+def _view(request: ApiRequest, token: str, welcome: Welcome) -> SessionView:
     return SessionView(
         user=welcome.user,
         role=welcome.role,
         version=__version__,
         deployment=welcome.deployment,
-        csrf=ask.services.forgery.token(token),
+        csrf=request.services.forgery.token(token),
         expires_at=None if welcome.until is None else datetime.fromtimestamp(welcome.until, UTC),
         own_only=welcome.own_only,
     )

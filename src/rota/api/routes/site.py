@@ -7,16 +7,16 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from rota.api.operations import Ask, Table
+from rota.api.operations import ApiRequest, OperationTable
 from rota.api.routes.policy_views import QueuesView, RulesView, queues_view, rules_view
 from rota.client import calls
-from rota.client.trial import KINDS, TrialView, trial
+from rota.client.rule_trial import KINDS, TrialView, try_rules
 from rota.core.site.policy import queues_of
 from rota.errors import NotFound
 from rota.plan.policy.policy_records import opened_or_closed
 from rota.wire.views import QuotasView, SiteView
 
-table = Table("site")
+table = OperationTable("site")
 
 RecordName = Annotated[str, Meta(min_length=1, max_length=255)]
 
@@ -54,16 +54,16 @@ class Version(Struct):
 
 
 @table.get("/site", "show_site", answer=SiteView)
-async def show_site(ask: Ask) -> SiteView:
+async def show_site(request: ApiRequest) -> SiteView:
     """All records of the site and the hosts that there are."""
-    return await ask.call(calls.site(()))
+    return await request.call(calls.site(()))
 
 
 @table.patch("/site", "change_site", body=SiteChanges, answer=Version, role="admin", body_max=64 << 20)
-async def change_site(ask: Ask) -> Version:
+async def change_site(request: ApiRequest) -> Version:
     """Change records, all of them or none; a value of null removes one."""
-    changes = [(each.kind, each.name, each.value) for each in ask.body.changes]
-    return Version(await ask.call(calls.set_site(changes, about="api", base=ask.body.base)))
+    changes = [(each.kind, each.name, each.value) for each in request.body.changes]
+    return Version(await request.call(calls.set_site(changes, about="api", base=request.body.base)))
 
 
 def _plain(kind: str) -> Callable[[SiteView], Any]:
@@ -83,19 +83,19 @@ def _records(
     `call`: what to ask for a list instead."""
     show = shown or _plain(kind)
 
-    async def list_records(ask: Ask) -> Any:
-        return show(await ask.call(calls.site((kind,)))) if call is None else await ask.call(call())
+    async def list_records(request: ApiRequest) -> Any:
+        return show(await request.call(calls.site((kind,)))) if call is None else await request.call(call())
 
-    async def put_record(ask: Ask) -> Version:
-        change = [(kind, ask.path.name, ask.body)]
-        return Version(await ask.call(calls.set_site(change, about=f"{kind} set", base=ask.query.base)))
+    async def put_record(request: ApiRequest) -> Version:
+        change = [(kind, request.path.name, request.body)]
+        return Version(await request.call(calls.set_site(change, about=f"{kind} set", base=request.query.base)))
 
-    async def delete_record(ask: Ask) -> None:
-        view = await ask.call(calls.site((kind,)))
-        if ask.path.name not in view.of(kind):
-            raise NotFound(f"there is no {kind} '{ask.path.name[:80]}'", hint=f"list them at /api/v1/{plural}")
-        base = ask.query.base if ask.query.base is not None else view.version
-        await ask.call(calls.set_site([(kind, ask.path.name, None)], about=f"{kind} remove", base=base))
+    async def delete_record(request: ApiRequest) -> None:
+        view = await request.call(calls.site((kind,)))
+        if request.path.name not in view.of(kind):
+            raise NotFound(f"there is no {kind} '{request.path.name[:80]}'", hint=f"list them at /api/v1/{plural}")
+        base = request.query.base if request.query.base is not None else view.version
+        await request.call(calls.set_site([(kind, request.path.name, None)], about=f"{kind} remove", base=base))
 
     which = "that were written down" if shown is None else "with those that are built in"
     list_records.__doc__ = f"All {plural} {which}: {what}."
@@ -126,9 +126,9 @@ class Closing(Struct, forbid_unknown_fields=True):
     reason: Annotated[str, Meta(max_length=1000, description="Told to everybody whose job is refused.")] = ""
 
 
-async def _open_or_close(ask: Ask, reason: str | None) -> Version:
-    name = ask.path.name
-    view = await ask.call(calls.site(("queue",)))
+async def _open_or_close(request: ApiRequest, reason: str | None) -> Version:
+    name = request.path.name
+    view = await request.call(calls.site(("queue",)))
     if name not in queues_of(view.site()):
         raise NotFound(f"there is no queue '{name[:80]}'", hint="list them at /api/v1/queues")
     old = view.of("queue").get(name)
@@ -136,19 +136,19 @@ async def _open_or_close(ask: Ask, reason: str | None) -> Version:
     if record == old:
         return Version(view.version)
     about = f"queue {'open' if reason is None else 'close'} {name}"
-    return Version(await ask.call(calls.set_site([("queue", name, record)], about=about, base=view.version)))
+    return Version(await request.call(calls.set_site([("queue", name, record)], about=about, base=view.version)))
 
 
 @table.post("/queues/{name}/close", "close_queue", place=OneRecord, body=Closing, answer=Version, role="admin")
-async def close_queue(ask: Ask) -> Version:
+async def close_queue(request: ApiRequest) -> Version:
     """Let a queue take no new jobs. Those that wait or run in it go on."""
-    return await _open_or_close(ask, ask.body.reason.strip())
+    return await _open_or_close(request, request.body.reason.strip())
 
 
 @table.post("/queues/{name}/open", "open_queue", place=OneRecord, answer=Version, role="admin")
-async def open_queue(ask: Ask) -> Version:
+async def open_queue(request: ApiRequest) -> Version:
     """Let a queue that was closed take jobs again."""
-    return await _open_or_close(ask, None)
+    return await _open_or_close(request, None)
 
 
 class RuleTest(Struct, forbid_unknown_fields=True):
@@ -166,12 +166,12 @@ class RuleTest(Struct, forbid_unknown_fields=True):
 
 
 @table.post("/rules/test", "test_rules", body=RuleTest, answer=TrialView)
-async def test_rules(ask: Ask) -> TrialView:
+async def test_rules(request: ApiRequest) -> TrialView:
     """What would the rules make of such a job? Nothing is submitted."""
-    asked: RuleTest = ask.body
-    async with ask.services.links.client(ask.credential.token) as client:
+    asked: RuleTest = request.body
+    async with request.services.connections.client(request.credential.token) as client:
         site, me = await client.call(calls.site(KINDS)), client.welcome.user
-    judged = trial(
+    judged = try_rules(
         site.site(),
         asked.job,
         user=asked.user or me,

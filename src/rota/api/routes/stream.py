@@ -10,11 +10,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from rota.api import metrics
-from rota.api.operations import EVENTS, TEXT, Ask, Table, Told
+from rota.api.operations import EVENTS, TEXT, ApiRequest, OperationTable, RawAnswer
 from rota.client import calls
 from rota.errors import RotaError
 
-table = Table("events")
+table = OperationTable("events")
 
 #: A manager that takes longer to answer is not well.
 _HEALTH_S: Final = 5.0
@@ -25,20 +25,20 @@ class EventsQuery(Struct, forbid_unknown_fields=True):
 
 
 @table.get("/events", "events", query=EventsQuery, kind=EVENTS)
-async def events(ask: Ask) -> AsyncIterator[bytes]:
+async def events(request: ApiRequest) -> AsyncIterator[bytes]:
     """What changes, as server-sent events.
 
     `change` names the jobs, groups and subjects that changed since the event before; `reset` says that
     something may have been missed, so that everything should be read again.
     """
-    services, token = ask.services, ask.credential.token
-    seen = ask.headers.get("last-event-id", "") or ask.query.last
+    services, token = request.services, request.credential.token
+    seen = request.headers.get("last-event-id", "") or request.query.last
 
     async def told() -> AsyncIterator[bytes]:
         with services.limits.stream(token):
             # The feed is the gateway's own. Who reads it must be somebody, and stay so: the manager hangs up
             # on this connection when the token is removed or expires.
-            client = await services.links.connect(token)
+            client = await services.connections.connect(token)
             over = asyncio.create_task(client.ended())
             try:
                 async for part in services.feed.read(seen, over):
@@ -51,16 +51,16 @@ async def events(ask: Ask) -> AsyncIterator[bytes]:
 
 
 @table.get("/metrics", "show_metrics", answer=str, kind=TEXT)
-async def show_metrics(ask: Ask) -> Told:
+async def show_metrics(request: ApiRequest) -> RawAnswer:
     """Figures for Prometheus; also at /metrics."""
-    figures = await ask.call(calls.metrics())
-    return Told(metrics.text(figures, streams=ask.services.limits.streams), kind=metrics.KIND)
+    figures = await request.call(calls.metrics())
+    return RawAnswer(metrics.text(figures, streams=request.services.limits.streams), kind=metrics.KIND)
 
 
 @table.get("/openapi.json", "openapi", answer=dict[str, Any], role="open")
-async def openapi(ask: Ask) -> Told:
+async def openapi(request: ApiRequest) -> RawAnswer:
     """This document."""
-    return Told(ask.services.document)
+    return RawAnswer(request.services.document)
 
 
 class Health(Struct):
@@ -69,11 +69,11 @@ class Health(Struct):
 
 
 @table.get("/healthz", "health", answer=Health, role="open")
-async def health(ask: Ask) -> Told:
+async def health(request: ApiRequest) -> RawAnswer:
     """Does the gateway answer, and the manager? Also at /healthz; with status 503 where it does not."""
     try:
         async with asyncio.timeout(_HEALTH_S):
-            await ask.services.links.call(ask.services.own_token, calls.ping())
+            await request.services.connections.call(request.services.own_token, calls.ping())
     except (RotaError, TimeoutError):
-        return Told(msgspec.json.encode(Health(ok=False, manager=False)), status=503)
-    return Told(msgspec.json.encode(Health(ok=True, manager=True)))
+        return RawAnswer(msgspec.json.encode(Health(ok=False, manager=False)), status=503)
+    return RawAnswer(msgspec.json.encode(Health(ok=True, manager=True)))

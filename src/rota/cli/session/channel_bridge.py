@@ -19,7 +19,7 @@ from rota.errors import from_code
 from rota.wire import messages as m
 
 if TYPE_CHECKING:
-    from rota.client.joined import Joined
+    from rota.client.live_channel import LiveChannel
 
 _ESCAPE: Final = 0x7E  # ~
 _NEWLINES: Final = b"\r\n"
@@ -125,7 +125,7 @@ class ChannelBridge:
     """One channel and our streams, until one of them ends."""
 
     def __init__(
-        self, channel: Joined, *, tty: bool, stdin: bool = True, opened: Callable[[], None] | None = None
+        self, channel: LiveChannel, *, tty: bool, stdin: bool = True, opened: Callable[[], None] | None = None
     ) -> None:
         self._channel = channel
         self._on_opened = opened

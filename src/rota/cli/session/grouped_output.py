@@ -11,7 +11,7 @@ import msgspec
 
 from rota.cli.session.job_output import ENDED, Printer, Stream
 from rota.errors import EnvironmentFault
-from rota.spool import Queue, Spool
+from rota.spool import Spool, SpoolQueue
 
 if TYPE_CHECKING:
     from rota.client.blocking import Client
@@ -32,7 +32,7 @@ class GroupedPrinter(Printer):
         self._waiting: dict[int, Ended] = {}
         self._held = 0
         self._spool: Spool | None = None  #: made when something must wait
-        self._aside: dict[Stream, Queue] = {}  #: what jobs printed whose turn has not come
+        self._aside: dict[Stream, SpoolQueue] = {}  #: what jobs printed whose turn has not come
         self._printing = 0  #: the job whose turn it is
 
     def finish(self) -> None:

@@ -171,7 +171,7 @@ class Interactive:
         """Attach, until something ends; None if the job does not run any more."""
         from rota.cli.session.channel_bridge import ChannelBridge, window
         from rota.client.channels import Opening
-        from rota.client.joined import Joined
+        from rota.client.live_channel import LiveChannel
         from rota.errors import BadInput
         from rota.wire import messages as m
 
@@ -179,7 +179,7 @@ class Interactive:
         if client.job(self._job).state in (*_ENDED, "finishing"):
             return None
         rows, cols = window()
-        channel = Joined(client, Opening(job=self._job, attach=True, rows=rows, cols=cols, seen=self._seen))
+        channel = LiveChannel(client, Opening(job=self._job, attach=True, rows=rows, cols=cols, seen=self._seen))
         before = self._seen
         try:
             end = ChannelBridge(channel, tty=True, opened=self._opened).run()

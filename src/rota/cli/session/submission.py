@@ -16,12 +16,12 @@ import msgspec
 from rota.cli.command import Invocation
 from rota.cli.render.printing import print_err
 from rota.client import submission
-from rota.client.batches import Batch, Builder
+from rota.client.batches import Builder, UploadBatch
 from rota.client.fields.fields import Wanted
 from rota.client.fields.values import check_command
-from rota.client.here import default_memory
 from rota.client.intake import from_bytes
 from rota.client.session import Added, first_batch
+from rota.client.submit_environment import default_memory
 from rota.errors import BadInput, NoManager, RotaError, UserError, from_code
 
 if TYPE_CHECKING:
@@ -74,10 +74,10 @@ class Submission:
         first = first_batch(batches, f"no commands in {self.source}")
         #: the first commands, to show what would be added
         self.sample = _sample(first[0], 20)
-        self.batches: Iterator[Batch] | list[Batch] = itertools.chain(first, batches)
+        self.batches: Iterator[UploadBatch] | list[UploadBatch] = itertools.chain(first, batches)
         self.client: Client | None = None
 
-    def _batches(self, file: str | None, command: list[str] | None) -> Iterator[Batch]:
+    def _batches(self, file: str | None, command: list[str] | None) -> Iterator[UploadBatch]:
         if command is not None:
             return _from_words(command, self.base)
         if file in (None, "-"):
@@ -140,7 +140,7 @@ class Submission:
             print_err(f"rota: warning: {warning}")
         return added
 
-    def _passed_on(self) -> Iterator[Batch]:
+    def _passed_on(self) -> Iterator[UploadBatch]:
         for batch in self.batches:
             self._whole = batch.last
             yield batch
@@ -169,7 +169,7 @@ class SampleJob(NamedTuple):
     spec: NewSpec
 
 
-def _sample(batch: Batch, most: int) -> list[SampleJob]:
+def _sample(batch: UploadBatch, most: int) -> list[SampleJob]:
     """Jobs of a first batch, which has all specifications that its jobs have."""
     index_of = {element.entry: element.index for element in batch.elements[:most]}
     spec_of = batch.spec_of or [0] * most
@@ -211,7 +211,7 @@ def _read(file: str) -> Iterator[bytes]:
         raise
 
 
-def _from_words(words: list[str], base: Wanted) -> Iterator[Batch]:
+def _from_words(words: list[str], base: Wanted) -> Iterator[UploadBatch]:
     """The one job of a command line. A single word with blanks in it is for the shell."""
     command: str | list[str] = words
     if len(words) == 1 and not _is_program(words[0]):

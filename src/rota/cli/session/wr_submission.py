@@ -8,8 +8,8 @@ from typing import Final
 from rota.cli.command import Invocation
 from rota.cli.session.submission import Submission
 from rota.client import submission
-from rota.client.batches import Batch, Builder
-from rota.client.wr.fields import WR_NAME, Place
+from rota.client.batches import Builder, UploadBatch
+from rota.client.wr.fields import WR_NAME, WrPlace
 from rota.client.wr.reader import Conversion, convert
 from rota.errors import BadInput, RotaError, from_code
 
@@ -41,10 +41,10 @@ class WrSubmission(Submission):
         super().__init__(call, file=file, command=None, fields=fields, retries=3, may_start=may_start)
         self.batches = list(self.batches)
 
-    def _batches(self, file: str | None, command: list[str] | None) -> Iterator[Batch]:
+    def _batches(self, file: str | None, command: list[str] | None) -> Iterator[UploadBatch]:
         assert file is not None
         blocks = submission.read_stdin() if file == "-" else submission.read_file(file)
-        place = Place(cwd=self.base.cwd, cwd_matters=self._cwd_matters)
+        place = WrPlace(cwd=self.base.cwd, cwd_matters=self._cwd_matters)
         waits = self._drop.isdisjoint((_ALL, _CMD_DEPS))
         self.conversion = convert(blocks, source=self.source, place=place, waits=waits)
         builder = Builder(self.base, source=self.source)

@@ -13,7 +13,7 @@ from rota.errors import BadInput
 MAX_PARAMETERS: Final = 512 << 20
 
 
-class Files:
+class InputFiles:
     """Looks at each file once, however many jobs name it."""
 
     def __init__(self) -> None:

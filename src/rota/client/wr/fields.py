@@ -77,7 +77,7 @@ _WINDOW: Final = re.compile(rf"(?:{_CLOCK}\s*<\s*)?time(?:\s*<\s*{_CLOCK})?", re
 _UPDATE: Final = re.compile(r"(.+):(-?[0-9]{1,12})", re.ASCII | re.DOTALL)
 
 
-class Place(Struct, frozen=True):
+class WrPlace(Struct, frozen=True):
     """What a line does not say: where it is, and whether that is where it runs."""
 
     cwd: str
@@ -112,7 +112,7 @@ class Parsed(Struct, gc=False):
         self.declared += ((name, limit),)
 
 
-def parse(cmd: str | None, given: Mapping[str, object], place: Place) -> Parsed:
+def parse(cmd: str | None, given: Mapping[str, object], place: WrPlace) -> Parsed:
     """One job of wr. Raises `BadInput` whose message begins with the field, by wr's name."""
     # wr takes names in any case, and null, "" and [] for not given.
     said = {name.lower(): value for name, value in given.items() if value not in (None, "", [], {})}

@@ -14,11 +14,11 @@ import msgspec
 from msgspec import Struct
 
 from rota.client.intake import MAX_LINE
-from rota.client.wr.fields import Parsed, Place, parse
+from rota.client.wr.fields import Parsed, WrPlace, parse
 from rota.errors import BadInput
 
 
-class Job(Struct, frozen=True, gc=False):
+class WrJob(Struct, frozen=True, gc=False):
     """One job: where it stands in wr's input, and what it is in Rota's."""
 
     line: int
@@ -43,14 +43,14 @@ class Job(Struct, frozen=True, gc=False):
 class Conversion(Struct, frozen=True):
     """Everything an input holds."""
 
-    jobs: list[Job]
+    jobs: list[WrJob]
     #: limits that the lines declare, as `rota limit` takes them; of one name the last counts, as in wr
     limits: list[str]
     #: lines that repeat the command of another, which to wr are the same job
     repeated: list[int]
 
 
-def convert(blocks: Iterable[bytes], *, source: str, place: Place, waits: bool = True) -> Conversion:
+def convert(blocks: Iterable[bytes], *, source: str, place: WrPlace, waits: bool = True) -> Conversion:
     """All jobs of an input. `waits`: also for commands that are in none of its lines. Raises `BadInput` that names
     the source, the line and the field."""
     seen: dict[tuple[str, str], Parsed] = {}
@@ -80,7 +80,7 @@ def convert(blocks: Iterable[bytes], *, source: str, place: Place, waits: bool =
     return Conversion(jobs=jobs, limits=list(limits.values()), repeated=repeated)
 
 
-def _job(line: str, place: Place) -> Parsed | None:
+def _job(line: str, place: WrPlace) -> Parsed | None:
     """The job of one line, if there is one."""
     if not line.strip() or line.lstrip().startswith("#"):
         return None
@@ -127,7 +127,7 @@ def _words(job: Parsed, name: str) -> list[str]:
 
 def _resolved(
     number: int, job: Parsed, known: dict[tuple[str, str], int], first_member: dict[str, int], *, waits: bool
-) -> Job:
+) -> WrJob:
     """With what it needs the other lines for."""
     parents = [known[parent] for parent in job.parents if parent in known]
     earlier = [parent for parent in job.parents if parent not in known]
@@ -139,7 +139,7 @@ def _resolved(
     if any(first_member.get(word[1:], 0) > number for word in _words(job, "after")):
         # Its members come with this very input.
         job.fields["allow_empty_group"] = True
-    return Job(
+    return WrJob(
         number,
         job.cmd,
         job.fields,

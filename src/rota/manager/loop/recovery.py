@@ -15,10 +15,10 @@ from rota.manager.views.rows import job_from_row
 from rota.plan.dispatch.planning import Planning
 from rota.plan.policy.limits import ARRAY_LIMIT, Limit
 from rota.pools.base import Pool
-from rota.store.base import Snapshot
+from rota.store.base import StoreSnapshot
 
 
-def world_from(snapshot: Snapshot, pool: Pool, *, wall: float, mono: float, generation: int) -> World:
+def world_from(snapshot: StoreSnapshot, pool: Pool, *, wall: float, mono: float, generation: int) -> World:
     """The world as it was when the last batch was committed."""
     # Seat numbers start anew with each manager, so that an old number never means a new seat.
     world = World(Planning(first_seat=(generation << 32) + 1))
@@ -68,7 +68,7 @@ def world_from(snapshot: Snapshot, pool: Pool, *, wall: float, mono: float, gene
     return world
 
 
-def library_from(snapshot: Snapshot) -> Library:
+def library_from(snapshot: StoreSnapshot) -> Library:
     """The specifications and environments that are stored."""
     return Library(
         specs=snapshot.specs,
@@ -78,7 +78,7 @@ def library_from(snapshot: Snapshot) -> Library:
     )
 
 
-def unused_limits(snapshot: Snapshot) -> list[str]:
+def unused_limits(snapshot: StoreSnapshot) -> list[str]:
     """Limits of arrays without a live job: no later job can name them. Other limits stay until they are removed,
     even if only jobs have declared them, since later jobs may name them."""
     declared = {name: msgspec.json.decode(text, type=Limit) for name, text in snapshot.limits.items()}

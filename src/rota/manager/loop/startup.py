@@ -44,7 +44,7 @@ from rota.manager.peers.tls_listener import TlsListener
 from rota.pools.base import Pool
 from rota.pools.local import LocalPool
 from rota.settings import Settings
-from rota.store.base import Snapshot
+from rota.store.base import StoreSnapshot
 from rota.store.home import identity
 from rota.store.sqlite.store import SqliteStore
 from rota.unix import short
@@ -230,7 +230,7 @@ def _recover(
     return Manager(facts, world=world, store=store, library=library, tokens=book, pool=pool)
 
 
-def _beginning(snapshot: Snapshot, book: TokenBook) -> float:
+def _beginning(snapshot: StoreSnapshot, book: TokenBook) -> float:
     """The time to start with, from the wall clock and from what the last manager stored."""
     now = clock.Reading(boot_id(), since_boot(), time.time())
     newest = max((at / 1e6 for _state, at in snapshot.host_states.values()), default=0.0)

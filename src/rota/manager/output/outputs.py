@@ -19,7 +19,7 @@ from rota.manager.loop.readers import Readers
 from rota.manager.output.open_files import OpenFiles
 from rota.store import segments
 from rota.store.base import Store, StoredAttempt, output_of
-from rota.store.segments import MESSAGES, Missing, Span
+from rota.store.segments import MESSAGES, Missing, VerifiedSpan
 from rota.wire import messages as m
 
 log = logging.getLogger("rota.manager")
@@ -52,7 +52,7 @@ class SegmentFiles:
         span = segments.read(self._pread_open, output, stream, offset=offset, limit=length)
         return span.data if len(span.data) == length else b""
 
-    def span(self, output: Output, stream: int, *, offset: int, limit: int) -> Span:
+    def span(self, output: Output, stream: int, *, offset: int, limit: int) -> VerifiedSpan:
         """A part of a stream, verified, and what is missing after it."""
         return segments.read(self._pread, output, stream, offset=offset, limit=limit)
 

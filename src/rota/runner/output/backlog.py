@@ -5,7 +5,7 @@ Most readers keep up: then nothing of this ever touches the disk.
 
 from __future__ import annotations
 
-from rota.spool import Queue, Spool
+from rota.spool import Spool, SpoolQueue
 
 
 class Backlog:
@@ -15,8 +15,8 @@ class Backlog:
 
     def __init__(self, spool: Spool, taken: int) -> None:
         self._spool = spool
-        self._early: Queue | None = None  #: the head of an ended stream, which lies before what is in `_late`
-        self._late: Queue | None = None
+        self._early: SpoolQueue | None = None  #: the head of an ended stream, which lies before what is in `_late`
+        self._late: SpoolQueue | None = None
         self.taken = taken  #: the reader has everything before this offset
         self.strict = True  #: rather keep bytes in memory than lose them
 

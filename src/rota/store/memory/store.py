@@ -28,18 +28,18 @@ from rota.store.base import (
     Order,
     Point,
     RunningAttempt,
-    Snapshot,
     StoredAttempt,
     StoredEvent,
     StoredJob,
     StoredSubmission,
+    StoreSnapshot,
     folded,
     output_of,
 )
 from rota.store.memory.past import past_attempt, past_sum
 from rota.store.memory.sums import MemorySums
 from rota.store.past import PastAttempt, PastSum, overlaps
-from rota.store.sqlite import columns
+from rota.store.sqlite import json_columns
 
 _NO_JOB: Final = 255
 #: Columns of an observation that a model is made of; the job comes after them.
@@ -85,7 +85,7 @@ class MemoryStore:
                     setattr(other, name, deepcopy(value))
         return other
 
-    def load(self) -> Snapshot:
+    def load(self) -> StoreSnapshot:
         with self._lock:
             return self._snapshot()
 
@@ -124,7 +124,7 @@ class MemoryStore:
         with self._lock:
             found = [self._jobs[n] for n in sorted(set(ids)) if n in self._jobs]
             return [
-                Brief(job.key, job.id, job.state, job.spec_id, columns.after_text(job.after))
+                Brief(job.key, job.id, job.state, job.spec_id, json_columns.after_text(job.after))
                 for job in found
                 if job.replaced_by is None and self._visible(job)
             ]
@@ -290,7 +290,7 @@ class MemoryStore:
     def close(self) -> None:
         """Nothing is held."""
 
-    def _snapshot(self) -> Snapshot:
+    def _snapshot(self) -> StoreSnapshot:
         for name in [s.id for s in self._submissions.values() if s.answer is None]:
             self._forget([n for n, job in self._jobs.items() if job.submission == name])
             del self._submissions[name]
@@ -303,7 +303,7 @@ class MemoryStore:
         specs = {n: msgspec.json.decode(text, type=Spec) for n, text in self._specs.items()}
         members = {n for n, spec in specs.items() if spec.dep_groups}
         edges = sorted((edge for edge in self._edges if edge[1] in self._jobs), key=_jobs_before_groups)
-        return Snapshot(
+        return StoreSnapshot(
             jobs=[deepcopy(self._jobs[n]) for n in sorted(self._jobs) if outcomes[n] == 0],
             open_attempts=deepcopy(open_attempts),
             specs=specs,
@@ -386,8 +386,8 @@ class MemoryStore:
             self._jobs[n] = StoredJob(
                 id=n, key=key, submission=submission, spec_id=spec, group=group, user=user,
                 cmd=command_from_text(cmd), state=int(state), attempt=0, tries=0, submitted_at=at, ready_at=ready,
-                due_at=None, ended_at=None, reason_code=code, reason_message=message, after=columns.after(after),
-                input_bytes=input_bytes, array=array_id, index=index,
+                due_at=None, ended_at=None, reason_code=code, reason_message=message,
+                after=json_columns.after(after), input_bytes=input_bytes, array=array_id, index=index,
             )  # fmt: skip
             self._keys.setdefault(key, set()).add(n)
         for n, spec, group, user, input_bytes in changes.respecified.values():
@@ -399,7 +399,7 @@ class MemoryStore:
         self._children = {edge for edge in self._children if edge[1] not in again} if again else self._children
         for n, after in changes.reafter.values():
             if (job := self._jobs.get(n)) is not None:
-                job.after = columns.after(after)
+                job.after = json_columns.after(after)
         for n, by in changes.replaced:
             if (job := self._jobs.get(n)) is not None:
                 job.replaced_by = by
@@ -410,7 +410,11 @@ class MemoryStore:
     def _run(self, changes: Changes) -> None:
         for row in changes.attempts:
             attempt = self._attempts[row[0], row[1]] = StoredAttempt(*row[:6])
-            attempt.spec, attempt.size, attempt.given = row[6], columns.size(row[7]), columns.given(row[8])
+            attempt.spec, attempt.size, attempt.given = (
+                row[6],
+                json_columns.size(row[7]),
+                json_columns.given(row[8]),
+            )
         for job, number, started_at, pid, seat in changes.starts:
             if (found := self._attempts.get((job, number))) is not None:
                 found.started_at, found.pid, found.seat = started_at, pid, seat
@@ -419,7 +423,7 @@ class MemoryStore:
                 _end(found, row)
         for job, number, given in changes.regiven.values():
             if (found := self._attempts.get((job, number))) is not None:
-                found.given = columns.given(given)
+                found.given = json_columns.given(given)
         for job, number in changes.voids:
             if (found := self._attempts.get((job, number))) is not None:
                 found.outcome = "void"
@@ -429,7 +433,7 @@ class MemoryStore:
             if (job := self._jobs.get(n)) is not None:
                 job.state, job.attempt, job.tries = int(state), number, tries
                 job.due_at, job.ready_at, job.ended_at = due, ready, ended
-                job.reason_code, job.reason_message, job.floor = code, message, columns.floor(floor)
+                job.reason_code, job.reason_message, job.floor = code, message, json_columns.floor(floor)
         self._events += [StoredEvent(*row) for row in changes.events]
         for key, more in changes.tally.items():
             self._tally[key] = self._tally.get(key, 0) + more
@@ -526,8 +530,8 @@ def _end(attempt: StoredAttempt, row: Row) -> None:
     ) = row[2:]  # fmt: skip
     if started_at is not None:
         attempt.started_at = started_at
-    attempt.behaviours = columns.behaviours(behaviours)
-    attempt.kept = columns.kept(kept)
+    attempt.behaviours = json_columns.behaviours(behaviours)
+    attempt.kept = json_columns.kept(kept)
 
 
 def _point(

@@ -24,7 +24,7 @@ _OTHER_HOST: Final = (
 )
 
 
-class Part(msgspec.Struct, frozen=True):
+class JobsPart(msgspec.Struct, frozen=True):
     """Some of the jobs that are asked for: `SELECT … FROM {source} WHERE {condition}`."""
 
     condition: str
@@ -41,7 +41,7 @@ def hide_uploads(connection: sqlite3.Connection) -> str:
     return f" AND j.in_submission NOT IN ({','.join(str(n) for (n,) in hidden)})" if hidden else ""
 
 
-def parts_of(connection: sqlite3.Connection, clauses: Sequence[Clause], *, above: int = 0) -> list[Part]:
+def parts_of(connection: sqlite3.Connection, clauses: Sequence[Clause], *, above: int = 0) -> list[JobsPart]:
     """One part a clause, except that all clauses about ids alone are one. Those that cannot match
     are left out, and so are ids up to `above`."""
     also = hide_uploads(connection)
@@ -75,21 +75,21 @@ def _is_range(clause: Clause) -> bool:
     return clause == Clause(low=clause.low, high=clause.high, indexes=clause.indexes)
 
 
-def _range_part(ranges: list[tuple[int, int]], *, also: str) -> Iterator[Part]:
+def _range_part(ranges: list[tuple[int, int]], *, also: str) -> Iterator[JobsPart]:
     if ranges == [(1, _TOP)]:
-        yield Part(f"true{also}", ())
+        yield JobsPart(f"true{also}", ())
     elif len(ranges) == 1:
-        yield Part(f"j.id BETWEEN ? AND ?{also}", ranges[0])
+        yield JobsPart(f"j.id BETWEEN ? AND ?{also}", ranges[0])
     elif ranges:
         text = msgspec.json.encode(ranges).decode()
-        yield Part(
+        yield JobsPart(
             f"j.id BETWEEN r.value ->> 0 AND r.value ->> 1{also}",
             (text,),
             source="json_each(?) AS r CROSS JOIN jobs AS j",
         )
 
 
-def _part(connection: sqlite3.Connection, clause: Clause, *, above: int, also: str) -> Iterator[Part]:
+def _part(connection: sqlite3.Connection, clause: Clause, *, above: int, also: str) -> Iterator[JobsPart]:
     """Names are looked up here, once, so that the planner sees numbers and takes the right index."""
     low, high = max(clause.low, above + 1), clause.high or _TOP
     source = "jobs AS j"
@@ -138,4 +138,4 @@ def _part(connection: sqlite3.Connection, clause: Clause, *, above: int, also: s
     if low > 1 or high < _TOP:
         terms.append("j.id BETWEEN ? AND ?")
         params += (low, high)
-    yield Part(" AND ".join(terms) + also, tuple(params), source)
+    yield JobsPart(" AND ".join(terms) + also, tuple(params), source)

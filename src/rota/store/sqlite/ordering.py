@@ -1,4 +1,4 @@
-"""Turns an `Order` and a search into SQL over the jobs of a `Part`."""
+"""Turns an `Order` and a search into SQL over the jobs of a `JobsPart`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from rota.store.base import Order
-from rota.store.sqlite.clauses import Part
+from rota.store.sqlite.clauses import JobsPart
 
 Params = list[str | int | bytes]
 
@@ -40,7 +40,7 @@ _BY: Final = {
 }
 
 
-def searched(part: Part, search: str, named: Collection[int]) -> Part:
+def searched(part: JobsPart, search: str, named: Collection[int]) -> JobsPart:
     """Those of a part whose command has this text, or whose specification is named."""
     if not search:
         return part
@@ -61,7 +61,7 @@ def _pattern(search: str) -> str:
     return f"%{search}%"
 
 
-def statement(part: Part, order: Order, *, specs: Mapping[int, int], limit: int) -> tuple[str, Params]:
+def statement(part: JobsPart, order: Order, *, specs: Mapping[int, int], limit: int) -> tuple[str, Params]:
     """One statement that gives all ids, or the first `limit`, as one JSON array; and its parameters.
 
     Jobs are visited in the direction of the order: where what it is by grows with the ids, as times do, the
@@ -86,7 +86,7 @@ def statement(part: Part, order: Order, *, specs: Mapping[int, int], limit: int)
     return f"SELECT json_group_array(id) FROM ({first})", params
 
 
-def among_attempts(part: Part, order: Order, *, limit: int) -> str | None:
+def among_attempts(part: JobsPart, order: Order, *, limit: int) -> str | None:
     """A statement that finds the same without looking at every job, unless most attempts are not the newest of
     their jobs: it may give fewer, and then it says nothing. None: the order is not by attempts.
 

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from rota.store.past import PastAttempt, PastSum, hours_of, hours_of_ends, id_ranges
-from rota.store.sqlite import columns
+from rota.store.sqlite import json_columns
 from rota.store.sqlite.statements import statements
 from rota.store.sqlite.sums import SqliteSums
 
@@ -84,8 +84,8 @@ def _attempt(
     size: str | None, given: str | None,
 ) -> PastAttempt:  # fmt: skip
     return PastAttempt(
-        job, number, host, float(started_at), float(ended_at), outcome, spec, group, columns.size(size),
-        columns.given(given),
+        job, number, host, float(started_at), float(ended_at), outcome, spec, group, json_columns.size(size),
+        json_columns.given(given),
     )  # fmt: skip
 
 

@@ -22,8 +22,8 @@ from rota.core.jobs.job import Parent, command_from_text
 from rota.core.output.output_blocks import Output
 from rota.errors import NotFound, StoreFailed
 from rota.store.base import Brief, Clause, Order, StoredAttempt, StoredEvent, StoredJob, StoredSubmission
-from rota.store.sqlite import columns, ordering
-from rota.store.sqlite.clauses import MOST_PARTS, Part, hide_uploads, parts_of
+from rota.store.sqlite import json_columns, ordering
+from rota.store.sqlite.clauses import MOST_PARTS, JobsPart, hide_uploads, parts_of
 from rota.store.sqlite.keys import Keys
 from rota.store.sqlite.snapshot import attempt
 from rota.store.sqlite.statements import statements
@@ -218,7 +218,7 @@ class SqliteReads:
     def outputs(self, *, after: tuple[int, int], limit: int) -> list[tuple[tuple[int, int], Output]]:
         with self._reader() as connection:
             rows = connection.execute(statements()["outputs"], (*after, limit)).fetchall()
-        return [((row[0], row[1]), Output(*(*row[2:-1], columns.kept(row[-1])))) for row in rows]
+        return [((row[0], row[1]), Output(*(*row[2:-1], json_columns.kept(row[-1])))) for row in rows]
 
     def pruned(self, segments: Collection[str]) -> set[str]:
         wanted = msgspec.json.encode(sorted(segments)).decode()
@@ -238,20 +238,20 @@ def _many_ids(text: str) -> array[int]:
     return ids
 
 
-def _portions(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
+def _portions(parts: Sequence[JobsPart]) -> Iterator[Sequence[JobsPart]]:
     """The parts in portions that fit into one statement."""
     for start in range(0, len(parts), MOST_PARTS):
         yield parts[start : start + MOST_PARTS]
 
 
-def _find(connection: sqlite3.Connection, parts: Sequence[Part], *, limit: int) -> list[int]:
+def _find(connection: sqlite3.Connection, parts: Sequence[JobsPart], *, limit: int) -> list[int]:
     pages = " UNION ".join(f"SELECT id FROM ({part.ids()} ORDER BY j.id LIMIT {limit:d})" for part in parts)
     sql = f"SELECT json_group_array(id) FROM (SELECT id FROM ({pages}) ORDER BY id LIMIT {limit:d})"
     (text,) = connection.execute(sql, [value for part in parts for value in part.params]).fetchone()
     return _ids.decode(text)
 
 
-def _united(connection: sqlite3.Connection, clauses: Sequence[Clause]) -> Part:
+def _united(connection: sqlite3.Connection, clauses: Sequence[Clause]) -> JobsPart:
     """All that match any clause, each once, as one part."""
     parts = parts_of(connection, clauses)
     if len(parts) == 1:
@@ -259,11 +259,11 @@ def _united(connection: sqlite3.Connection, clauses: Sequence[Clause]) -> Part:
     if len(parts) <= MOST_PARTS:
         params = tuple(value for part in parts for value in part.params)
         ids = " UNION ".join(part.ids() for part in parts)
-        return Part(f"j.id IN ({ids})" if parts else "false", params)
+        return JobsPart(f"j.id IN ({ids})" if parts else "false", params)
     found: set[int] = set()
     for some in _portions(parts):
         found.update(_find(connection, some, limit=-1))
-    return Part("j.id IN (SELECT value FROM json_each(?))", (msgspec.json.encode(list(found)).decode(),))
+    return JobsPart("j.id IN (SELECT value FROM json_each(?))", (msgspec.json.encode(list(found)).decode(),))
 
 
 def _job(row: list[Any]) -> StoredJob:
@@ -276,7 +276,14 @@ def _job(row: list[Any]) -> StoredJob:
             its[column] = _time(its[column])
         newest = attempt(its)
     return StoredJob(  # type: ignore[call-arg]
-        *head, columns.after(parents), newest, columns.floor(floor), input_bytes, array, index, replaced_by
+        *head,
+        json_columns.after(parents),
+        newest,
+        json_columns.floor(floor),
+        input_bytes,
+        array,
+        index,
+        replaced_by,
     )
 
 

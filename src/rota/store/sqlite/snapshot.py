@@ -1,4 +1,4 @@
-"""Reads everything live from SQLite into a `Snapshot`, when a manager starts."""
+"""Reads everything live from SQLite into a `StoreSnapshot`, when a manager starts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import msgspec
 
 from rota.core.jobs.job import Spec, command_from_text
 from rota.errors import StoreFailed
-from rota.store.base import OBSERVATIONS, Snapshot, StoredAttempt, StoredJob
-from rota.store.sqlite import columns
+from rota.store.base import OBSERVATIONS, StoredAttempt, StoredJob, StoreSnapshot
+from rota.store.sqlite import json_columns
 from rota.store.sqlite.database import damaged
 from rota.store.sqlite.statements import statements
 
@@ -32,17 +32,17 @@ def attempt(row: Sequence[Any]) -> StoredAttempt:
     """An attempt from its row, all columns in their order."""
     made = StoredAttempt(*row[:-4])
     if row[-4] is not None:
-        made.size = columns.size(row[-4])
+        made.size = json_columns.size(row[-4])
     if row[-3] is not None:
-        made.behaviours = columns.behaviours(row[-3])
+        made.behaviours = json_columns.behaviours(row[-3])
     if row[-2] is not None:
-        made.given = columns.given(row[-2])
+        made.given = json_columns.given(row[-2])
     if row[-1] is not None:
-        made.kept = columns.kept(row[-1])
+        made.kept = json_columns.kept(row[-1])
     return made
 
 
-def load(connection: sqlite3.Connection, *, path: Path) -> Snapshot:
+def load(connection: sqlite3.Connection, *, path: Path) -> StoreSnapshot:
     """Remove uploads that were never finished, then read. Raises `StoreRefused` over damage."""
     collecting = gc.isenabled()
     # A million new objects that all stay: a collection while they are made is lost time.
@@ -82,7 +82,7 @@ def _remove_open_uploads(connection: sqlite3.Connection) -> None:
         raise
 
 
-def _read(connection: sqlite3.Connection) -> Snapshot:
+def _read(connection: sqlite3.Connection) -> StoreSnapshot:
     sql = statements()
 
     def rows(name: str, *params: str | int) -> list[Any]:
@@ -93,7 +93,7 @@ def _read(connection: sqlite3.Connection) -> Snapshot:
     # Of most deployments no specification is in a group: then nothing is looked through for them.
     members = {n for n, spec in specs.items() if spec.dep_groups}
     edges = rows("all_edges")
-    return Snapshot(
+    return StoreSnapshot(
         jobs=_live_jobs(connection),
         open_attempts=[attempt(row) for row in rows("open_attempts")],
         specs=specs,
@@ -128,12 +128,12 @@ def _live_jobs(connection: sqlite3.Connection) -> list[StoredJob]:
         n, key, submission, spec, group, cmd = row[:6]
         name, user = groups[group]
         argv = command_from_text(cmd) if cmd[:1] < " " else cmd
-        parents = columns.after(row[15]) if row[15] else ()
+        parents = json_columns.after(row[15]) if row[15] else ()
         add(StoredJob(n, key, submissions[submission], spec, name, user, argv, *row[6:15], parents))  # type: ignore[call-arg]
         if row[16]:
             job = jobs[-1]
             floor, job.input_bytes, job.array, job.index = _rare.decode(row[16])
-            job.floor = columns.floor(floor)
+            job.floor = json_columns.floor(floor)
     return jobs
 
 

@@ -19,7 +19,7 @@ import msgspec
 from rota.core.accounts.accounting import MINUTES_KEPT
 from rota.core.changes import Changes
 from rota.errors import Bug, StoreFailed, StoreFull
-from rota.store.base import OBSERVATIONS, Snapshot
+from rota.store.base import OBSERVATIONS, StoreSnapshot
 from rota.store.home.files import Ballast, ManagerLock, prepare_home
 from rota.store.past import Places
 from rota.store.sqlite import page_sums
@@ -74,7 +74,7 @@ class SqliteStore(SqlitePast):
         self._places = Places()
         self._minute = 0  #: in which old ones were removed last
 
-    def load(self) -> Snapshot:
+    def load(self) -> StoreSnapshot:
         snapshot = load(self._writer, path=self._home / DATABASE)
         self.keys.load(self._writer)
         self._observed.load(self._writer)

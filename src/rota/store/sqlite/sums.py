@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from rota.store.base import Accounts, Point, RunningAttempt
-from rota.store.sqlite import columns
+from rota.store.sqlite import json_columns
 from rota.store.sqlite.reads import SqliteReads
 from rota.store.sqlite.statements import statements
 
@@ -29,7 +29,7 @@ class SqliteSums(SqliteReads):
             return Accounts(
                 _rows.decode(rows),
                 [
-                    RunningAttempt(spec, columns.size(size), columns.given(given), float(started_at))
+                    RunningAttempt(spec, json_columns.size(size), json_columns.given(given), float(started_at))
                     for spec, size, given, started_at in _rows.decode(running)
                 ],
                 asked_since,

@@ -111,7 +111,7 @@ def _connect(call: Invocation, key: str) -> Client:
     import msgspec
 
     from rota.client.blocking import Client
-    from rota.client.dial import find
+    from rota.client.endpoint import find
 
     return Client(
         lambda: msgspec.structs.replace(find(call.home, address=call.address, token=key), role="key", token=key)
@@ -123,14 +123,14 @@ def enter(call: Invocation, id: str, what: Opening, *, stdin: bool = True) -> in
     import msgspec
 
     from rota.cli.session.channel_bridge import ChannelBridge, HungUp, exit_status, window
-    from rota.client.joined import Joined
+    from rota.client.live_channel import LiveChannel
 
     with _connect(call, what.key) as client:
         rows, cols = window()
         job = _number(id) if what.key else one_job(client, id)
         what = msgspec.structs.replace(what, job=job, rows=rows, cols=cols, term=os.environ.get("TERM", ""))
         try:
-            return exit_status(ChannelBridge(Joined(client, what), tty=what.tty, stdin=stdin).run())
+            return exit_status(ChannelBridge(LiveChannel(client, what), tty=what.tty, stdin=stdin).run())
         except HungUp:
             return 255
 

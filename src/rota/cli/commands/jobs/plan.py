@@ -37,8 +37,8 @@ def plan(call: Invocation, user: str | None, **options: Any) -> int:
       rota plan -l nodes=1 -r 2030-01-01T08:00 --walltime 1h --user bob
     """
     from rota.cli.session.submission import warn_of_hours
-    from rota.client.here import default_memory
     from rota.client.submission import spec_of
+    from rota.client.submit_environment import default_memory
 
     settings = call.settings()
     memory = default_memory(cores=settings.cores, memory=settings.mem)

@@ -313,7 +313,7 @@ def _open_files(_call: Invocation, _home: Home) -> Iterator[Finding]:
 
 
 def _machine(_call: Invocation, _home: Home) -> Iterator[Finding]:
-    from rota.client.here import default_memory
+    from rota.client.submit_environment import default_memory
     from rota.host import usable_memory
     from rota.units import about_size
 

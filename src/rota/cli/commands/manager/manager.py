@@ -307,7 +307,7 @@ def token_add(
     """
     from rota.plan.language.hostlist import check_name
     from rota.units import parse_duration
-    from rota.wire.passes import compose
+    from rota.wire.node_pass import compose
 
     if host is not None:
         check_name(host, "a node")  # also if it is empty: without one the token would be good for all of them

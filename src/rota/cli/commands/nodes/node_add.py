@@ -104,7 +104,7 @@ def add(
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    from rota.client.dial import parse_address
+    from rota.client.endpoint import parse_address
     from rota.plan.language.hostlist import check_name, expand
 
     names = expand(",".join(hosts))
@@ -155,7 +155,7 @@ def _words(option: str, text: str) -> list[str]:
 def _address(client: Client) -> str:
     import ipaddress
 
-    from rota.client.dial import parse_address
+    from rota.client.endpoint import parse_address
 
     text = client.manager_status().address or ""
     host = parse_address(text)[0] if text else ""
@@ -176,7 +176,7 @@ def _address(client: Client) -> str:
 
 def _token(client: Client, host: str) -> _Token:
     """A token for this host, beside those that it has: its agent may need them, should the new one not start."""
-    from rota.wire.passes import compose
+    from rota.wire.node_pass import compose
 
     made = client.add_token(f"node-{host[:40]}-{secrets.token_hex(4)}", "runner", host=host)
     return _Token(made.name, compose(made.token, made.authority))

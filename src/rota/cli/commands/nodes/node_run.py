@@ -80,7 +80,7 @@ def run(
     """
     import msgspec
 
-    from rota.client.dial import parse_address
+    from rota.client.endpoint import parse_address
     from rota.home import node_home
     from rota.runner.node import NodeOptions
 
@@ -126,10 +126,10 @@ def _become(root: Path, argv: list[str]) -> NoReturn:
 
 def _check_pass(path: str) -> None:
     from rota.errors import BadInput
-    from rota.wire import passes, private
+    from rota.wire import node_pass, private_files
 
     try:
-        passes.parse(private.read(Path(path)).decode("ascii"))
+        node_pass.parse(private_files.read(Path(path)).decode("ascii"))
     except FileNotFoundError:
         raise BadInput(f"--token: there is no file {path}", hint=f"make one: {_MAKE}") from None
     except (ValueError, OSError) as error:

@@ -76,13 +76,13 @@ def test_rules(
       rota rule test -l nodes=4
       rota rule test -q gpu --unix-group students
     """
-    from rota.client.trial import KINDS, trial
+    from rota.client.rule_trial import KINDS, try_rules
     from rota.errors import BadInput
 
     fields = given(options)
     with call.connect() as client:
         records = client.site(*KINDS).site()
-    tried = trial(
+    tried = try_rules(
         records,
         fields,
         user=user or _me(),

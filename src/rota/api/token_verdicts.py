@@ -13,32 +13,32 @@ _MOST: Final = 1024
 _WRONG_S: Final = 60.0
 
 
-class Verdicts:
+class TokenVerdicts:
     """By hash: what is remembered is of no use to who reads it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._right: OrderedDict[bytes, None] = OrderedDict()
-        self._wrong: OrderedDict[bytes, float] = OrderedDict()  #: and until when that is believed
+        self._valid: OrderedDict[bytes, None] = OrderedDict()
+        self._invalid: OrderedDict[bytes, float] = OrderedDict()  #: and until when that is believed
 
-    def of(self, token: str) -> bool | None:
+    def lookup(self, token: str) -> bool | None:
         """Is it right? None if that must be found out."""
         key = _key(token)
-        if key in self._right:
+        if key in self._valid:
             return True
-        return False if self._wrong.get(key, 0.0) > self._clock() else None
+        return False if self._invalid.get(key, 0.0) > self._clock() else None
 
-    def right(self, token: str) -> None:
+    def accept(self, token: str) -> None:
         key = _key(token)
-        self._wrong.pop(key, None)
-        self._right[key] = None
-        _keep_newest(self._right, key)
+        self._invalid.pop(key, None)
+        self._valid[key] = None
+        _keep_newest(self._valid, key)
 
-    def wrong(self, token: str) -> None:
+    def reject(self, token: str) -> None:
         key = _key(token)
-        self._right.pop(key, None)
-        self._wrong[key] = self._clock() + _WRONG_S
-        _keep_newest(self._wrong, key)
+        self._valid.pop(key, None)
+        self._invalid[key] = self._clock() + _WRONG_S
+        _keep_newest(self._invalid, key)
 
 
 def _keep_newest(kept: OrderedDict[bytes, None] | OrderedDict[bytes, float], key: bytes) -> None:

@@ -15,11 +15,11 @@ from typing import Final, TypeVar
 import msgspec
 
 from rota.api.problems import TooMany, Unauthorized
-from rota.api.verdicts import Verdicts
+from rota.api.token_verdicts import TokenVerdicts
 from rota.client import calls
 from rota.client.aio import AsyncClient
 from rota.client.calls import Call
-from rota.client.dial import Endpoint, find, role_of
+from rota.client.endpoint import Endpoint, find, role_of
 from rota.errors import Denied, NoManager, RotaError
 from rota.home import Home
 
@@ -52,7 +52,7 @@ class _Bundle:
         self.used = time.monotonic()
 
 
-class Links:
+class ManagerConnections:
     """Asks the manager in the name of others."""
 
     def __init__(self, home: Home, own_token: str) -> None:
@@ -60,7 +60,7 @@ class Links:
         self._own_token = own_token
         self._bundles: dict[str, _Bundle] = {}
         self._dialling = asyncio.Semaphore(_DIALLING)
-        self.verdicts = Verdicts()
+        self.verdicts = TokenVerdicts()
 
     async def call(self, token: str, call: Call[T]) -> T:
         """Ask one thing."""
@@ -70,13 +70,13 @@ class Links:
     async def known(self, token: str) -> bool:
         """Would the manager let in who shows this? It is asked over a connection of our own: none is made for a
         wrong token, and so guessing them takes no place from anybody."""
-        known = self.verdicts.of(token)
+        known = self.verdicts.lookup(token)
         if known is None:
             known = await self.call(self._own_token, calls.check_token(token))
             if known:
-                self.verdicts.right(token)
+                self.verdicts.accept(token)
             else:
-                self.verdicts.wrong(token)
+                self.verdicts.reject(token)
         return known
 
     async def role(self, token: str) -> str:
@@ -115,20 +115,20 @@ class Links:
         """A connection of its own, for a stream. The caller closes it."""
         client = AsyncClient(lambda: self._endpoint(token), timeout=_TIMEOUT_S)
         async with self._dialling:
-            if self.verdicts.of(token) is False:
+            if self.verdicts.lookup(token) is False:
                 raise unknown(token)
             try:
                 await client.connect()
             except Denied as error:
                 raise self._refusal(token, error) from None
-        self.verdicts.right(token)
+        self.verdicts.accept(token)
         return client
 
     def _refusal(self, token: str, error: Denied) -> RotaError:
         """The error for a request whose token the manager refuses."""
         if token == self._own_token:  # not theirs: this gateway belongs to a manager that has ended
             return NoManager("the manager was started anew", hint="try again in a moment")
-        self.verdicts.wrong(token)
+        self.verdicts.reject(token)
         return _unauthorized(error)
 
     def _endpoint(self, token: str) -> Endpoint:

@@ -7,23 +7,23 @@ from typing import Any
 
 import pytest
 
-from rota.api import limits, links
-from rota.api.limits import Limits
-from rota.api.links import Links
-from rota.api.operations import Ask, Table
+from rota.api import manager_connections, rate_limits
+from rota.api.manager_connections import ManagerConnections
+from rota.api.operations import ApiRequest, OperationTable
 from rota.api.problems import TooMany, Unauthorized
-from rota.api.verdicts import Verdicts
+from rota.api.rate_limits import RateLimits
+from rota.api.token_verdicts import TokenVerdicts
 from rota.errors import Denied, NoManager
 from rota.home import Home
 from tests.api.inside import ADMIN, USER, serving
 
-table = Table("test")
+table = OperationTable("test")
 
 
 @table.get("/role", "role", answer=str)
-async def role(ask: Ask) -> str:
+async def role(request: ApiRequest) -> str:
     """Ask for it with the credential that was sent."""
-    return str(await ask.services.links.role(ask.credential.token))
+    return str(await request.services.connections.role(request.credential.token))
 
 
 class _Dialled:
@@ -59,16 +59,16 @@ class _Dialled:
 def dialled(monkeypatch: pytest.MonkeyPatch) -> list[_Dialled]:
     """All connections that were tried."""
     _Dialled.made = []
-    monkeypatch.setattr(links, "AsyncClient", _Dialled)
-    monkeypatch.setattr(Links, "_endpoint", lambda _links, token: token)
+    monkeypatch.setattr(manager_connections, "AsyncClient", _Dialled)
+    monkeypatch.setattr(ManagerConnections, "_endpoint", lambda _links, token: token)
     return _Dialled.made
 
 
 def test_a_new_token_takes_the_place_of_the_one_that_was_used_longest_ago(dialled, tmp_path, monkeypatch):
-    monkeypatch.setattr(links, "_TOKENS", 2)
+    monkeypatch.setattr(manager_connections, "_TOKENS", 2)
 
     async def run() -> None:
-        found = Links(Home(tmp_path), "right own")
+        found = ManagerConnections(Home(tmp_path), "right own")
         for token in ("right 1", "right 2", "right 1", "right 3"):
             assert await found.role(token) == "user"
 
@@ -81,10 +81,10 @@ def test_a_new_token_takes_the_place_of_the_one_that_was_used_longest_ago(dialle
 
 
 def test_a_token_that_is_being_used_keeps_its_place(dialled, tmp_path, monkeypatch):
-    monkeypatch.setattr(links, "_TOKENS", 2)
+    monkeypatch.setattr(manager_connections, "_TOKENS", 2)
 
     async def run() -> None:
-        found = Links(Home(tmp_path), "right own")
+        found = ManagerConnections(Home(tmp_path), "right own")
         async with found.client("right 1") as first, found.client("right 2"):
             with pytest.raises(TooMany):
                 await found.role("right 3")
@@ -96,7 +96,7 @@ def test_a_token_that_is_being_used_keeps_its_place(dialled, tmp_path, monkeypat
 
 def test_a_wrong_token_is_asked_about_once(dialled, tmp_path):
     async def run() -> None:
-        found = Links(Home(tmp_path), "right own")
+        found = ManagerConnections(Home(tmp_path), "right own")
         for _ in range(3):
             with pytest.raises(Unauthorized):
                 await found.role("wrong")
@@ -107,7 +107,7 @@ def test_a_wrong_token_is_asked_about_once(dialled, tmp_path):
 
 def test_a_gateway_whose_manager_has_ended_does_not_blame_whoever_asks(dialled, tmp_path):
     async def run() -> None:
-        found = Links(Home(tmp_path), "of another manager")
+        found = ManagerConnections(Home(tmp_path), "of another manager")
         for _ in range(2):
             with pytest.raises(NoManager):
                 await found.known("right 1")
@@ -117,9 +117,9 @@ def test_a_gateway_whose_manager_has_ended_does_not_blame_whoever_asks(dialled, 
 
 
 def test_who_guesses_tokens_makes_no_connection_and_others_do(dialled, tmp_path, monkeypatch):
-    monkeypatch.setattr(limits, "_WRONG_BURST", 5.0)
-    with serving(tmp_path, table.operations, Links(Home(tmp_path), "right own")) as inside:
-        inside.gateway.services.limits = Limits(clock=lambda: 0.0)
+    monkeypatch.setattr(rate_limits, "_WRONG_BURST", 5.0)
+    with serving(tmp_path, table.operations, ManagerConnections(Home(tmp_path), "right own")) as inside:
+        inside.gateway.services.limits = RateLimits(clock=lambda: 0.0)
         for _ in range(10):  # who is right pays nothing
             assert inside.user.get("/api/v1/role").status == 200
         before = len(dialled)
@@ -133,19 +133,19 @@ def test_who_guesses_tokens_makes_no_connection_and_others_do(dialled, tmp_path,
 
 def test_what_was_wrong_is_asked_about_again_after_a_while():
     now = [0.0]
-    found = Verdicts(clock=lambda: now[0])
-    assert found.of("a") is None
-    found.wrong("a")
-    assert found.of("a") is False
+    found = TokenVerdicts(clock=lambda: now[0])
+    assert found.lookup("a") is None
+    found.reject("a")
+    assert found.lookup("a") is False
     now[0] += 1000
-    assert found.of("a") is None
+    assert found.lookup("a") is None
 
 
 def test_only_the_newest_verdicts_are_kept_and_wrong_tokens_push_out_no_right_ones():
-    found = Verdicts()
-    found.right("mine")
+    found = TokenVerdicts()
+    found.accept("mine")
     for number in range(5000):
-        found.wrong(str(number))
-    assert (found.of("mine"), found.of("4999"), found.of("0")) == (True, False, None)
-    found.wrong("mine")
-    assert found.of("mine") is False
+        found.reject(str(number))
+    assert (found.lookup("mine"), found.lookup("4999"), found.lookup("0")) == (True, False, None)
+    found.reject("mine")
+    assert found.lookup("mine") is False

@@ -7,15 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.api.mistakes import mistake
 from rota.api.routes.jobs import Action, ListQuery, NewJobs
+from rota.api.validation_errors import validation_error
 from rota.errors import BadInput
 
 
 def _wrong(values: Any, kind: Any, part: str = "the field", of: str = "the body") -> BadInput:
     with pytest.raises(msgspec.ValidationError) as caught:
         msgspec.convert(values, type=kind)
-    return mistake(part, of, caught.value, kind)
+    return validation_error(part, of, caught.value, kind)
 
 
 def test_of_a_wrong_word_the_right_ones_are_listed():

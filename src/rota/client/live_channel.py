@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from typing import TYPE_CHECKING
 
-from rota.client.channels import FromChannel, Opening, Talk
+from rota.client.channels import ChannelState, FromChannel, Opening
 from rota.client.session import Disconnected
 from rota.wire import messages as m
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from rota.client.blocking import Client
 
 
-class Joined:
+class LiveChannel:
     """One open channel. While it is open the client is used for nothing else."""
 
     def __init__(self, client: Client, what: Opening) -> None:
         self._client = client
-        self._session = client._line.session
-        self._talk = Talk(client._ask(self._session.open_channel(what), client._timeout))
+        self._session = client._conversation.session
+        self._talk = ChannelState(client._ask(self._session.open_channel(what), client._timeout))
 
     @property
     def room(self) -> int:

@@ -24,7 +24,7 @@ _BODIES: Final = 256 << 20
 _MOST_BUCKETS: Final = 1024
 
 
-class Bucket:
+class TokenBucket:
     """So many at once, and so many a second over a while."""
 
     __slots__ = ("_at", "_burst", "_left", "_rate")
@@ -44,10 +44,10 @@ class Bucket:
         return (1 - self._left) / self._rate
 
 
-class Held:
+class BodyBytes:
     """The bytes of one body that are in memory."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: RateLimits) -> None:
         self._limits = limits
         self.bytes = 0
 
@@ -59,14 +59,14 @@ class Held:
         self.bytes += number
 
 
-class Limits:
+class RateLimits:
     """Counts requests, open streams and bodies."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._asked: dict[str, Bucket] = {}
-        self._logins: dict[str, Bucket] = {}  #: by address
-        self._wrong: dict[str, Bucket] = {}
+        self._asked: dict[str, TokenBucket] = {}
+        self._logins: dict[str, TokenBucket] = {}  #: by address
+        self._wrong: dict[str, TokenBucket] = {}
         self._streams: dict[str, int] = {}
         self.bodies = 0
 
@@ -83,22 +83,22 @@ class Limits:
             bucket = self._bucket(self._wrong, address, _WRONG_RATE, _WRONG_BURST)
         self._spend(bucket, "too many failed logins", "wait a minute")
 
-    def _bucket(self, buckets: dict[str, Bucket], who: str, rate: float, burst: float) -> Bucket:
+    def _bucket(self, buckets: dict[str, TokenBucket], who: str, rate: float, burst: float) -> TokenBucket:
         """When there are too many, the one that was not used for longest is forgotten: nobody new is refused."""
-        bucket = buckets.pop(who, None) or Bucket(rate, burst, self._clock())
+        bucket = buckets.pop(who, None) or TokenBucket(rate, burst, self._clock())
         buckets[who] = bucket
         if len(buckets) > _MOST_BUCKETS:
             del buckets[next(iter(buckets))]
         return bucket
 
-    def _spend(self, bucket: Bucket, message: str, hint: str) -> None:
+    def _spend(self, bucket: TokenBucket, message: str, hint: str) -> None:
         if wait := bucket.take(self._clock()):
             raise TooMany(message, hint=hint, after_s=max(1, round(wait + 0.5)))
 
     @contextmanager
-    def body(self) -> Iterator[Held]:
+    def body(self) -> Iterator[BodyBytes]:
         """While a body is received and handled."""
-        held = Held(self)
+        held = BodyBytes(self)
         try:
             yield held
         finally:

@@ -8,10 +8,10 @@ import msgspec
 import msgspec.inspect
 from starlette.requests import Request
 
-from rota.api.limits import Held
-from rota.api.mistakes import mistake
 from rota.api.operations import Operation, read
 from rota.api.problems import TooLarge
+from rota.api.rate_limits import BodyBytes
+from rota.api.validation_errors import validation_error
 from rota.errors import BadInput
 
 
@@ -50,7 +50,7 @@ def _bare(kind: Any) -> Any:
     return _bare(kind.type) if isinstance(kind, msgspec.inspect.Metadata) else kind
 
 
-async def body_of(operation: Operation, request: Request, headers: dict[str, str], held: Held) -> Any:
+async def body_of(operation: Operation, request: Request, headers: dict[str, str], held: BodyBytes) -> Any:
     """The body as its type; it must say that it is JSON, which no form of another site can."""
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise BadInput("a body that is compressed is not taken", hint="leave Content-Encoding out")
@@ -70,12 +70,12 @@ async def body_of(operation: Operation, request: Request, headers: dict[str, str
     try:
         return msgspec.json.decode(data, type=operation.body)
     except msgspec.ValidationError as error:
-        raise mistake("the field", "the body", error, operation.body) from None
+        raise validation_error("the field", "the body", error, operation.body) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(f"the body is not valid JSON: {error}", hint="correct it") from None
 
 
-async def _received(request: Request, most: int, held: Held) -> bytes:
+async def _received(request: Request, most: int, held: BodyBytes) -> bytes:
     data = bytearray()
     async for part in request.stream():
         if len(data) + len(part) > most:

@@ -21,7 +21,7 @@ _UNREAD_S: Final = 120.0
 _UNREAD_FULL_S: Final = 2.0
 
 
-class Door(H11Protocol):
+class HttpConnection(H11Protocol):
     """Hangs up on those who never finish asking, or reading; they would take the place of others."""
 
     _patience: asyncio.TimerHandle | None = None

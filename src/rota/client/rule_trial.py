@@ -67,7 +67,7 @@ class TrialView(Struct):
     job: TriedJob
 
 
-class Trial(Struct):
+class RuleTrial(Struct):
     """A job that was judged."""
 
     spec: Spec  #: as it would be taken in
@@ -96,7 +96,7 @@ class Trial(Struct):
         )
 
 
-def trial(
+def try_rules(
     records: Records,
     fields: dict[str, Any],
     *,
@@ -107,7 +107,7 @@ def trial(
     text: bool = True,
     admin: bool = False,
     unix_groups: Sequence[str] | None = None,
-) -> Trial:
+) -> RuleTrial:
     """Judge a job with the fields of `rota add`, as admission does it. `text`: they are words of the command line;
     `unix_groups`: of the user, None: those that this machine knows.
 
@@ -122,7 +122,7 @@ def trial(
     judged = Rulebook(records, system=system).judge(spec, reservations=reservations, by=by)
     error, verdict = judged.error, judged.verdict
     said = "" if error is None else verdict.message if verdict.rejected_by else str(error)
-    return Trial(judged.spec, verdict, said)
+    return RuleTrial(judged.spec, verdict, said)
 
 
 def _check_words(spec: Spec, records: Records) -> None:

@@ -20,7 +20,7 @@ _STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[[^\]]*\]")
 _LONGEST: Final = 40
 
 
-def mistake(part: str, of: str, error: msgspec.ValidationError, kind: Any) -> BadInput:
+def validation_error(part: str, of: str, error: msgspec.ValidationError, kind: Any) -> BadInput:
     """An error in a `part` ('the field') of something ('the body') that should have been of this type."""
     message, _, place = str(error).partition(" - at `$")
     place = place.removesuffix("`")
