@@ -1,5 +1,5 @@
 """``python -m rota.runner --socket PATH --dir DIR [--log FILE] [--ticket FILE --linger S]``: run jobs for the
-manager at PATH; with a ticket, as one of those that a delegated pool asked for.
+manager at PATH. A runner that a delegated pool asked for has a ticket.
 
 ``python -m rota.runner --manager HOST:PORT --pass FILE --dir DIR [--log FILE] [--node JSON]``: be the agent of a
 node, for the manager at that address (`rota node run`).
@@ -24,12 +24,12 @@ USAGE = (
 )
 _NEEDED = ({"--socket", "--dir"}, {"--manager", "--pass", "--dir"})
 _KNOWN = ({"--log", "--ticket", "--linger"}, {"--log", "--node"})
-#: How long a runner that was asked for stays without work.
+#: How long a runner with a ticket stays without work.
 _LINGER_S = 2.0
 
 
 def options(words: list[str]) -> dict[str, str]:
-    """The options; raises `ValueError`. (The usual parser takes longer to load than all the rest.)"""
+    """The options; raises `ValueError`. (`argparse` takes longer to load than all the rest.)"""
     found = dict(zip(words[::2], words[1::2], strict=True))
     for needed, known in zip(_NEEDED, _KNOWN, strict=True):
         if needed <= found.keys() <= needed | known:
@@ -38,13 +38,13 @@ def options(words: list[str]) -> dict[str, str]:
 
 
 def _read(path: str) -> str:
-    """A ticket comes in a file: the arguments of a process are there for all to read."""
+    """A ticket comes in a file: every user can read the arguments of a process."""
     with open(path, encoding="ascii") as file:
         return file.read().strip()
 
 
 def _node_agent(given: dict[str, str]) -> Agent:
-    """Raises `OSError` or `ValueError` for what whoever started us should have looked at."""
+    """Raises `OSError` or `ValueError` if an option or the pass cannot be used."""
     import msgspec
 
     from rota.runner.node import Node, NodeOptions, tls_dial
@@ -64,10 +64,10 @@ def _node_agent(given: dict[str, str]) -> Agent:
 
 
 def _keep_to_ourselves() -> None:
-    """What whoever started us has open is not for jobs."""
+    """Let jobs inherit no descriptor that the parent of this process left open."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2:
-            with contextlib.suppress(OSError):  # that of the list itself is closed by now
+            with contextlib.suppress(OSError):  # the descriptor of the listing itself is closed by now
                 os.set_inheritable(int(name), False)
 
 
@@ -91,7 +91,7 @@ def main() -> int:
         log.say(f"cannot begin: {error}")
         return 1
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)  # what jobs leave behind has no cycles
+    gc.set_threshold(20_000, 20, 20)  # jobs leave no reference cycles behind
     agent.run()
     return 1 if agent.failed else 0
 

@@ -1,9 +1,9 @@
-"""What time it is for this runner: the wall clock as it began, and from then on the time that really passed.
+"""The runner's own time: the wall clock when it started, plus the time that has passed since.
 
-So no attempt ends before it began, and none takes years, whatever is done to the wall clock meanwhile; the
-manager is told this time when the runner joins, and reckons with the difference. `CLOCK_BOOTTIME`, not
-`CLOCK_MONOTONIC`: it goes on while the machine sleeps, as the clock on the wall does, so a job that slept with
-a laptop ended when people say that it did. (Its walltime is monotonic: what it could not use does not count.)
+Steps of the wall clock do not matter, so no attempt ends before it began. The runner sends this time when it
+joins, and the manager corrects for the difference. `CLOCK_BOOTTIME` also advances while the machine is suspended,
+unlike `CLOCK_MONOTONIC`: the end of a job on a laptop that slept is then the time on the wall. (Walltimes are
+monotonic: time during which a job could not run does not count.)
 """
 
 from __future__ import annotations
@@ -23,5 +23,5 @@ def now() -> float:
 
 
 def passed_since(start_time: int) -> float:
-    """How long ago a process was started (`procfs.start_time_now`) in this life of the machine."""
+    """Seconds since a process was started (`procfs.start_time_now`), on this boot of the machine."""
     return max(0.0, since_boot() - start_time / procfs.TICKS_PER_S)

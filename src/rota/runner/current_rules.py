@@ -6,13 +6,13 @@ from rota.wire.orders import Rules
 
 
 class CurrentRules:
-    """Some defaults until the manager sends its own."""
+    """Holds defaults until the manager sends its rules."""
 
     __slots__ = ("contain_first", "current")
 
     def __init__(self) -> None:
         self.current = Rules(15.0, 7 * 86400.0, 5.0, 16 * 1024 * 1024, "auto")
-        self.contain_first = False  #: must every job be in its control groups from its first moment?
+        self.contain_first = False  #: must every job be in its control groups before its command starts?
 
     def replace(self, rules: Rules) -> None:
         """Follow these from now on."""

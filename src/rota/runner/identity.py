@@ -1,4 +1,4 @@
-"""Who this runner is: its name, its machine and boot, and the directory it holds locked while it lives."""
+"""The identity of this runner: its name, machine and boot, and the directory that it keeps locked."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from rota.runner.report import journal
 
 
 def name_of(host: str) -> str:
-    """With what the names of all runners of a host begin; then follow the process and eight random digits."""
+    """The prefix of all runner names on a host; the pid and eight random digits follow."""
     short = host.partition(".")[0]
     return "".join(c if c.isascii() and (c.isalnum() or c == "-") else "_" for c in short)
 
 
 def node_of(runner: str) -> str:
-    """With what the name of a runner begins: `name_of` its host."""
+    """The prefix of a runner's name: `name_of` its host."""
     return runner.rsplit("-", 2)[0]
 
 
 class RunnerIdentity:
-    """Made once, at start."""
+    """Claimed once, at start, and held until the process ends."""
 
     def __init__(self, root: str, *, host: str = "") -> None:
         self.root = root
@@ -44,13 +44,13 @@ class RunnerIdentity:
             lock = journal.take_lock(directory, create=True)
             if lock is not None:
                 return name, directory, lock
-            # Another runner took it for a dead one in the instant before it was locked; try again.
+            # Another runner found it before it was locked, and took it for a dead one: try again.
 
     def began(self) -> journal.Began:
         return journal.Began(self.id, self.machine, self.boot_id, self.pid, self.start_time)
 
     def remove(self) -> None:
-        """Nothing of this runner needs to be remembered. Raises `OSError`."""
+        """Remove the directory: nothing of this runner is needed any more. Raises `OSError`."""
         for name in ("journal", "lock"):
             os.unlink(f"{self.directory}/{name}")
         os.rmdir(self.directory)

@@ -12,7 +12,7 @@ import os
 import signal
 from collections.abc import Iterable, Sequence
 
-# PyDLL: the runner has one thread, so there is nobody to give the interpreter lock to.
+# PyDLL: the runner has one thread, so no other thread needs the interpreter lock.
 _libc = ctypes.PyDLL(None, use_errno=True)
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -23,7 +23,7 @@ _SPAWN_SETSID = 0x80
 _OPAQUE_BYTES = 1024
 _SFD_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 
-#: What this process ignores or blocks and a job must find in its default state.
+#: Signals that this process ignores or blocks. A job must find them in their default state.
 RESET_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP)
 
 Strings = ctypes.Array[ctypes.c_char_p]
@@ -45,7 +45,7 @@ address = ctypes.addressof
 
 
 class FileActions:
-    """What happens to descriptors in a child: prepared once, used for many spawns."""
+    """What a child does with its descriptors: prepared once, used for many spawns."""
 
     __slots__ = ("address", "buffer")
 

@@ -1,5 +1,6 @@
-"""Lines for a person who looks for what went wrong. Never raises, never reads, no `logging` import:
-the runner starts fast, and what it says is rare.
+"""The runner's log: plain lines with a time stamp. Never raises.
+
+The `logging` module is not used: loading it would slow the start of every runner.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ def open_log(path: str) -> None:
 
 
 def say(message: str) -> None:
-    """One line, whatever is in it: what a manager or a job says must not forge another one."""
+    """Log one line. Control characters are escaped, so no text of a manager or job can forge another line."""
     stamp = time.strftime("%Y-%m-%d %H:%M:%S")
     if not message.isprintable():
         message = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
@@ -29,7 +30,7 @@ def say(message: str) -> None:
 
 
 def say_exception(doing: str) -> None:
-    """The exception that is being handled, with its traceback."""
+    """Log the exception that is being handled, with its traceback."""
     import traceback
 
     for line in (f"{doing}:", *traceback.format_exc().splitlines()):

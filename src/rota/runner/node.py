@@ -1,6 +1,6 @@
-"""The agent of a node: a runner that knows its manager only by address and token, and that stays.
+"""The agent of a node: a runner that reaches its manager by address and token, and stays when it is idle.
 
-What it says about its host is found here, unless whoever starts it knows better.
+The facts about its host are found here, unless they are given as options.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _GPU = re.compile(r"nvidia\d+")
 
 
 class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How an agent was started; what is not given is found out."""
+    """How an agent was started. Facts that are not given are found on the host."""
 
     name: str = ""  #: of the node; empty: the host's
     cores: int | None = None
@@ -32,7 +32,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Node:
-    """Who an agent is, with what it shows that it may be that, and what its host has."""
+    """The name of a node, the token that proves it, and the facts about its host."""
 
     def __init__(self, options: NodeOptions, token: str, root: str) -> None:
         self.name = options.name or socket.gethostname() or "localhost"
@@ -62,7 +62,7 @@ def _gpus() -> int:
 
 
 def tls_dial(host: str, port: int, authority: str) -> Dial:
-    """Connections to a manager by TLS. Raises `OSError` if this authority cannot be used."""
+    """TLS connections to a manager. Raises `OSError` if this authority cannot be used."""
     from rota.runner.report.tls_stream import Resolver, TlsStream, context_for
 
     context = context_for(authority)

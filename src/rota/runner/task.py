@@ -28,8 +28,8 @@ from rota.wire.orders import Grant
 class Pipes:
     """Both ends of a stdout and a stderr pipe, used by one job after the other.
 
-    The runner keeps the writing ends open, so a pipe never reports its end: that all processes of a
-    job are gone is known otherwise, and then whatever it wrote can be read without waiting.
+    The runner keeps the writing ends open, so a pipe never reports its end. That all processes of a job are
+    gone is known otherwise, and then the rest of its output can be read without waiting.
     """
 
     __slots__ = ("_actions", "actions_at", "err", "err_write", "out", "out_write", "task")
@@ -67,7 +67,7 @@ class Seat:
 
 
 class LeaseQueue:
-    """The leases of one size that wait, lowest rank first, and the free seats of that size."""
+    """The waiting leases of one size, lowest rank first, and the free seats of that size."""
 
     __slots__ = ("free", "heap", "size", "waiting")
 
@@ -81,12 +81,12 @@ class LeaseQueue:
 class Task:
     """What the runner knows about an attempt.
 
-    Most of it is never needed for a short job, so it stays with the class until it is set.
+    A short job never needs most fields, so their defaults live on the class until they are set.
     """
 
     over = False
     part = False  #: has it no command of its own (`parts`)?
-    plain = True  #: nothing has happened to it that a short, quiet job has not
+    plain = True  #: nothing has happened to it but what happens to a short, quiet job
     status: int | None = None  #: of wait(2), once the first process has been reaped
     usage: Any = None  #: its rusage
     out: Capture | None = None
@@ -102,14 +102,14 @@ class Task:
     doubtful = False  #: others may hold its pipes
     share: Share | None = None  #: of the host's cores
     fence: Fence | None = None  #: around all its processes, once there is one
-    frozen = False  #: stopped by `Endings.freeze`
-    suspended_since: float | None = None  #: suspended since then (monotonic); None: it goes on
+    frozen = False  #: all its processes are stopped
+    suspended_since: float | None = None  #: since when it is suspended (monotonic); None: it is not
     suspended_at = 0.0  #: the same, wall time
-    suspended_s = 0.0  #: it was suspended for so long before
+    suspended_s = 0.0  #: how long it was suspended before
     suspend_wanted = False  #: should it be suspended?
-    in_suspend_hook = False  #: a hook of the site runs because it was suspended, or resumes
-    walltime_s: float | None = None  #: if that was changed while it ran
-    warned: tuple[tuple[float, str], ...] = ()  #: signals that told it that its time is nearly over
+    in_suspend_hook = False  #: the suspend or resume hook of the site runs for it
+    walltime_s: float | None = None  #: if it was changed while the task ran
+    warned: tuple[tuple[float, str], ...] = ()  #: warnings before the walltime that were sent
     index_entry: bytes | None = None  #: of an element of an array
     behaviours: BehaviourProgress | None = None  #: the command has ended, its behaviours have not
     scratch: Scratch | None = None
@@ -132,8 +132,8 @@ class Task:
     ended_at: float
 
     def __init__(self, key: Key, grant: Grant, env: Environment) -> None:
-        """Prepare as much as can be known when the lease comes: many come at once, and what is done for
-        many in a row costs a fraction of what it costs between two processes."""
+        """Prepares as much as possible when the lease comes: many come at once, and the same work costs a
+        fraction of what it costs between two processes."""
         job, attempt, token = key
         spec = env.spec
         self.key = key
@@ -173,11 +173,11 @@ class Task:
         return not self.preparing and self.status is None and self.suspended_since is None
 
     def started(self) -> Started:
-        """What is told about its beginning."""
+        """Its start, for a report."""
         return Started(*self.key, self.seat.id, self.started_at, self.pid)
 
     def spawned(self) -> Spawned:
-        """What is written down about its process."""
+        """Its process, for the journal."""
         return Spawned(*self.key, self.pid, self.start_time, self.seat.id, self.started_at)
 
     @property

@@ -7,7 +7,7 @@ from rota.runner.task import Task
 
 
 class TaskTable:
-    """Tasks by what they are looked for, and by what remains to be done for them."""
+    """Tasks by key and by pid, and lists of tasks that still need a step."""
 
     __slots__ = ("begun", "by_key", "by_pid", "lingering", "quiet")
 

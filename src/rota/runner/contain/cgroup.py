@@ -1,4 +1,4 @@
-"""One control group: a fence that no process can leave by forking. It is made and chosen elsewhere.
+"""One control group, which no process can leave by forking. Where it is made is chosen elsewhere.
 
 Only groups made by Rota are ever written to or removed.
 """
@@ -24,21 +24,21 @@ class _Remover(Protocol):
 
 
 class ControlGroup:
-    """One group in one hierarchy."""
+    """One control group in one hierarchy."""
 
     __slots__ = ("_tree", "path", "version")
 
     def __init__(self, path: str, version: int, tree: _Remover | None = None) -> None:
         self.path = path
         self.version = version
-        self._tree = tree  #: whose it is, if not the kernel's
+        self._tree = tree  #: removes it; None: the kernel's `rmdir`
 
     def add(self, pid: int) -> bool:
         """Move a process in; False if it is gone or must not be moved."""
         return write(f"{self.path}/cgroup.procs", str(pid))
 
     def pids(self) -> set[int]:
-        """Of everything inside, also in groups that a job made below."""
+        """The pids of everything inside, nested groups included."""
         return {int(word) for path in [self.path, *self._below()] for word in read(f"{path}/cgroup.procs").split()}
 
     def deserted(self) -> bool:
@@ -46,7 +46,7 @@ class ControlGroup:
         return self.version == 2 and "populated 0" in read(f"{self.path}/cgroup.events").splitlines()
 
     def _below(self) -> list[str]:
-        """Groups inside, each before those around it."""
+        """Nested groups, innermost first."""
         try:
             if os.stat(self.path).st_nlink <= 2:  # nearly always
                 return []
@@ -58,13 +58,13 @@ class ControlGroup:
     # -------------------------------------------------------------- hold
 
     def freeze(self, on: bool) -> bool:
-        """Let nothing inside run, or let it run again; False if that cannot be, or takes too long."""
+        """Freeze or thaw everything inside; False if that is impossible or takes too long."""
         if self.version == 2:
             return write(f"{self.path}/cgroup.freeze", "1" if on else "0") and self._reached(on)
         return write(f"{self.path}/freezer.state", "FROZEN" if on else "THAWED") and self._reached(on)
 
     def _reached(self, on: bool) -> bool:
-        """Has everything inside come to rest? A moment later, mostly. (Thawing is immediate.)"""
+        """Wait until everything inside is frozen, which takes a moment. (Thawing is immediate.)"""
         give_up = time.monotonic() + _PATIENCE_S
         while on and not self.frozen():
             if time.monotonic() > give_up:
@@ -81,7 +81,7 @@ class ControlGroup:
         """KILL everything inside, frozen or not."""
         if self.version == 2 and write(f"{self.path}/cgroup.kill", "1"):
             return
-        self.freeze(True)  # nothing can fork meanwhile, and no number can pass to another
+        self.freeze(True)  # nothing can fork meanwhile, and no pid can be reused
         try:
             for pid in self.pids():
                 try:
@@ -94,22 +94,22 @@ class ControlGroup:
     # -------------------------------------------------------------- cores and memory
 
     def keep_to(self, cores: Collection[int]) -> bool:
-        """Let what is inside run on these cores only (the kernel's numbers); False where that cannot be."""
+        """Confine it to these cores (the kernel's numbers); False where that is impossible."""
         if self.version == 1 and not read(f"{self.path}/cpuset.mems").strip():
-            # The group around it balances already; else the kernel builds its domains anew for each group.
+            # The parent group balances already. Otherwise the kernel rebuilds its domains for each group.
             write(f"{self.path}/cpuset.sched_load_balance", "0")
-            # Version 1 takes no process before this is written. All memory is near enough.
+            # Version 1 accepts no process before this is written. Any memory node will do.
             write(f"{self.path}/cpuset.mems", read(f"{os.path.dirname(self.path)}/cpuset.mems").strip())
         return write(f"{self.path}/cpuset.cpus", spans_of(sorted(cores)))
 
     def limit_memory(self, limit: int) -> bool:
-        """Let it have this much memory and no swap; False where that cannot be."""
+        """Limit it to this much memory and no swap; False where that is impossible."""
         if self.version == 1:
             done = write(f"{self.path}/memory.limit_in_bytes", str(limit))
             write(f"{self.path}/memory.memsw.limit_in_bytes", str(limit))
             return done
         write(f"{self.path}/memory.swap.max", "0")
-        write(f"{self.path}/memory.oom.group", "1")  # a job of which one process is killed is of no use
+        write(f"{self.path}/memory.oom.group", "1")  # a job that has lost one process is useless
         return write(f"{self.path}/memory.max", str(limit))
 
     def memory_peak(self) -> int:
@@ -130,7 +130,7 @@ class ControlGroup:
     # -------------------------------------------------------------- its end
 
     def remove(self) -> bool:
-        """With groups that a job made below. False while something is still inside."""
+        """Remove it with its nested groups. False while something is still inside."""
         remove = os.rmdir if self._tree is None else self._tree.remove
         try:
             for path in self._below():
@@ -143,7 +143,7 @@ class ControlGroup:
         return True
 
     def remove_patiently(self) -> bool:
-        """Remove it when its last process, which is dead, has left the scheduler too: very soon."""
+        """Remove it, waiting a moment for the kernel to let go of the last dead process."""
         give_up = time.monotonic() + _PATIENCE_S
         while not self.remove():
             if time.monotonic() > give_up:

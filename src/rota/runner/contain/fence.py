@@ -1,11 +1,11 @@
-"""The fence around one attempt on this host: everything that holds its processes, as one thing.
+"""The fence around one attempt on this host: everything that holds its processes, as one object.
 
-A fence is made of one control group in each hierarchy that serves a purpose (hold, cores, memory); where the
-host has none for `hold` it follows the processes itself, by session, ancestry and memory, and promises less.
-It knows (job, attempt) and no task, so a part of an attempt that runs elsewhere uses it in the same way:
+A fence has one control group in each hierarchy that serves a purpose (hold, cores, memory). Where the host has
+none for `hold` it follows the processes by session, ancestry and what it has seen, and promises less.
+It knows (job, attempt) and no task:
 
-    share = agent.endings.holding.give((job, attempt, token), cpu_list)   # of the planner; `take_back` at the end
-    fence = agent.fences.make(job, attempt, cores=share.cores, token=token)
+    share = containment.give((job, attempt, token), cpu_list)   # of the planner; `take_back` at the end
+    fence = containment.fences.make(job, attempt, cores=share.cores, token=token)
     paths = fence.paths              # for `process.start(..., cgroups=paths)`: inside from the first moment
     fence.add(pid)                   # or right after: and in any case, so that it is followed
     fence.keep_to({4, 5})            # other cores from now on
@@ -18,8 +18,8 @@ It knows (job, attempt) and no task, so a part of an attempt that runs elsewhere
     with on_its_cores(share):        # of `allocation`: what is started here is bound from its first moment
         pid = start(...)
 
-A running task has its fence in `task.fence` (None while it is young: see `Endings`). To stop and continue a
-task use `agent.endings.freeze(task, on)`, which makes a fence if there is none yet.
+A running task has its fence in `task.fence` (None while it is young: see `Sampling`). To stop and continue a
+task use `Containment.freeze(task, on)`, which makes a fence if there is none yet.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Fence:
         self.attempt = attempt
         self.frozen = False
         self.by_purpose = groups  #: one may serve several
-        self._trail = trail  #: None: somebody else knows its processes
+        self._trail = trail  #: None: its processes are known elsewhere
 
     @property
     def groups(self) -> list[ControlGroup]:
@@ -58,12 +58,12 @@ class Fence:
 
     @property
     def paths(self) -> list[str]:
-        """Directories of the groups that a process must join."""
+        """The directories of the groups that a process must join."""
         return [group.path for group in self.groups]
 
     @property
     def exists(self) -> bool:
-        """Is there anything to it but knowing its processes?"""
+        """Is it more than a list of processes?"""
         return bool(self.by_purpose)
 
     @property
@@ -95,7 +95,7 @@ class Fence:
         return set().union(*(group.pids() for group in self.groups))
 
     def outside(self, pids: Iterable[int]) -> list[int]:
-        """Those that are not (or not in all its groups)."""
+        """Which of these processes are not inside, or not in all its groups."""
         inside = [group.pids() for group in self.groups]
         return [pid for pid in pids if not all(pid in group for group in inside)]
 
@@ -119,7 +119,7 @@ class Fence:
         return group is not None and group.keep_to(cores)
 
     def freeze(self, on: bool) -> bool:
-        """Stop everything, or let it go on. False: not everything could be stopped, and nothing is."""
+        """Freeze or thaw everything. False: not all could be frozen, so nothing is."""
         done = self._freeze(on)
         if on and not done:
             self._freeze(False)
@@ -159,8 +159,8 @@ class Fence:
 
     def oom_kills(self) -> int | None:
         """How many processes inside the kernel killed for lack of memory, or None where it does not say."""
-        said = [kills for group in self.groups if (kills := group.oom_kills()) is not None]
-        return max(said, default=None)
+        counts = [kills for group in self.groups if (kills := group.oom_kills()) is not None]
+        return max(counts, default=None)
 
     # -------------------------------------------------------------- its end, and its memory
 
@@ -179,13 +179,13 @@ class Fence:
 
 
 def signal_all(living: Callable[[], list[procfs.Process]], number: int) -> bool:
-    """Signal everything, and what was forked meanwhile; False if that never came to an end."""
-    told: set[tuple[int, int]] = set()
+    """Signal all living processes, and what they forked meanwhile; False if new ones kept appearing."""
+    signalled: set[tuple[int, int]] = set()
     for _ in range(_SWEEPS):
-        fresh = [seen for seen in living() if (seen.pid, seen.start_time) not in told]
+        fresh = [seen for seen in living() if (seen.pid, seen.start_time) not in signalled]
         if not fresh:
             return True
         for seen in fresh:
             signals.send(seen.pid, seen.start_time, number)
-            told.add((seen.pid, seen.start_time))
+            signalled.add((seen.pid, seen.start_time))
     return False

@@ -1,4 +1,4 @@
-"""Make the fences of a runner, and find again those of a runner that is no more."""
+"""Makes the fences of a runner, and finds those that a dead runner left."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Fences:
         self._prefix = f"rota-{runner}-"
         self._tree = tree
         self.hierarchies = Hierarchies(f"{self._prefix}probe", tree)
-        self.script = ""  #: of the site, which is used instead of control groups
+        self.script = ""  #: of the site, used instead of control groups
         self._logged: set[str] = set()
 
     def make(
@@ -42,9 +42,9 @@ class Fences:
         memory: int = 0,
         token: int | None = None,
     ) -> Fence:
-        """A new fence with nothing inside. What cannot be had is left out: see `holds`, `limited`.
+        """A new, empty fence. Purposes that the host cannot serve are left out: see `holds`, `limited`.
 
-        `token`: of its lease, by which its processes are also known where no group holds them.
+        `token`: of its lease. It identifies its processes where no group holds them.
         """
         trail = ProcessTrail(token)
         if self.script and hold:
@@ -83,7 +83,7 @@ class Fences:
             try:
                 self._tree.make(path)
             except FileExistsError:
-                pass  # of the same attempt, whose fence could not be removed
+                pass  # left by the same attempt: its fence could not be removed
             except OSError as error:
                 self._tell(f"no control group in {place.parent}: {error}")
                 return None
@@ -103,7 +103,7 @@ class Fences:
 
 
 def recorded(record: str, job: int, attempt: int) -> Fence | None:
-    """The fence that a dead runner wrote down, as far as it is still there and was made by Rota."""
+    """The fence in a dead runner's journal, as far as it still exists and was made by Rota."""
     if record.startswith(BY_SCRIPT):
         return ScriptFence(job, attempt, script=record.removeprefix(BY_SCRIPT))
     return _of_paths(record.split("\n"), job, attempt)
@@ -115,13 +115,13 @@ def _of_paths(paths: Iterable[str], job: int, attempt: int) -> Fence | None:
         if os.path.basename(path).startswith("rota-") and os.path.isdir(path):
             group = ControlGroup(path, 2 if os.path.exists(f"{path}/cgroup.events") else 1)
             purposes = purposes_of(group)
-            # What cannot freeze is kept as well, under its own name: it must be emptied and removed.
+            # A group that cannot freeze is kept as well, under its own name: it must be emptied and removed.
             groups.update(dict.fromkeys(purposes or [path], group))
     return Fence(job, attempt, groups) if groups else None
 
 
 def of_runner(runner: str, tree: CgroupTree = KERNEL_TREE) -> dict[str, Fence]:
-    """What a runner made in or beside this process's own groups, by `job.attempt`."""
+    """The fences of a runner in or beside this process's own groups, by `job.attempt`."""
     found: dict[str, list[str]] = {}
     for _, parent, name in _made(f"rota-{runner}-", tree):
         found.setdefault(name, []).append(f"{parent}/rota-{runner}-{name}")
@@ -137,8 +137,8 @@ def of_runner(runner: str, tree: CgroupTree = KERNEL_TREE) -> dict[str, Fence]:
 def sweep(node: str, tree: CgroupTree = KERNEL_TREE) -> None:
     """Remove the empty groups of dead runners of this host.
 
-    A successor removes those of its own deployment when it settles them; this is for deployments that nobody
-    starts again. A group that still holds a process stays.
+    A successor removes the groups of its own deployment when it settles them. This is for deployments that are
+    never started again. A group that still holds a process stays.
     """
     for version, parent, name in _made(f"rota-{node}-", tree):
         pid = name.partition("-")[0]

@@ -1,14 +1,14 @@
-"""Where control groups can be made on this host, and what they can do there: found out by trying.
+"""Where control groups can be made on this host, and what they can do there, found by trying.
 
 A hierarchy is one mounted tree of groups: version 2 has one for everything, version 1 one for each controller
-(or a few together), and a host may have both (hybrid). What is wanted of groups are three things:
+(or a few together), and a host may have both (hybrid). Groups serve three purposes:
 
 - `hold`: freeze and kill everything inside,
-- `cores`: keep everything inside to some cores,
-- `memory`: let everything inside have so much memory.
+- `cores`: confine everything inside to some cores,
+- `memory`: limit the memory of everything inside.
 
-Nothing is written to a group that was not made here, except that in a version 2 group which was delegated to
-us and has no processes of its own the controllers are switched on for its children.
+Nothing is written to a group that was not made here, with one exception: in a version 2 group that was delegated
+to us, controllers are switched on for its children.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _DELEGATED = ("trusted.delegate", "user.delegate")
 
 
 class CgroupTree:
-    """The directories of control groups, and how they are made and removed: the kernel's, or a test's."""
+    """How control groups are made and removed: by the kernel, or by a test."""
 
-    proc = "/proc/self"  #: where it is written which trees are mounted and where in them this process is
+    proc = "/proc/self"  #: has the mounted trees, and the groups of this process
 
     def make(self, path: str) -> None:
         """Raises `OSError`."""
@@ -59,12 +59,12 @@ class Hierarchies:
     """The best place for each purpose."""
 
     def __init__(self, probe: str, tree: CgroupTree = KERNEL_TREE) -> None:
-        self._probe = probe  #: the name of a group that is made to see what can be done
+        self._probe = probe  #: the name of the group that is made for trying
         self._tree = tree
         self._found: dict[str, CgroupPlace] | None = None
 
     def place(self, purpose: str) -> CgroupPlace | None:
-        """Where groups serve this purpose, or None: nowhere."""
+        """Where groups can serve this purpose, or None."""
         return self.found().get(purpose)
 
     def found(self) -> dict[str, CgroupPlace]:
@@ -99,9 +99,9 @@ class Hierarchies:
 
 
 def parents(tree: CgroupTree = KERNEL_TREE) -> list[tuple[int, str]]:
-    """(version, directory) in which groups may be made: below the groups of this process, and beside that of
-    version 2. Version 2 gives groups in which there are processes no controllers to pass on: so beside the own
-    one is a better place than below it, if we may put processes there."""
+    """(version, directory) in which groups may be made: below the groups of this process and, in version 2, beside
+    its group. A version 2 group with processes cannot pass controllers on, so beside it is the better place, if
+    this process may move others there."""
     below = [place for controller in _CONTROLLERS.values() for place in candidates(controller, tree.proc)]
     around = [os.path.dirname(path) for version, path in below if version == 2]
     beside = [(2, path) for path in around if os.access(f"{path}/cgroup.procs", os.W_OK)]
@@ -109,12 +109,12 @@ def parents(tree: CgroupTree = KERNEL_TREE) -> list[tuple[int, str]]:
 
 
 def purposes_of(group: ControlGroup) -> list[str]:
-    """What a group can serve, by the files it has."""
+    """The purposes that a group can serve, by the files it has."""
     return [what for what, files in _FILES.items() if os.access(f"{group.path}/{files[group.version]}", os.W_OK)]
 
 
 def _switch_on(parent: str) -> None:
-    """Where an administrator (or systemd, with `Delegate=yes`) has left a group to us, use its controllers."""
+    """Use the controllers of a group that an administrator (or systemd, with `Delegate=yes`) delegated to us."""
     control = f"{parent}/cgroup.subtree_control"
     if not any(_attribute(parent, name) == b"1" for name in _DELEGATED):
         return

@@ -1,6 +1,6 @@
-"""The mark that every process of a lease carries in its environment, for whoever looks for survivors.
+"""The mark that every process of a lease carries in its environment, so that survivors can be found.
 
-It names the node too: two agents may run on one machine, and have one job between them.
+It names the node too: two agents may run on one machine and share a job.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ _node = b""
 
 
 def set_node(name: str) -> None:
-    """From now on this process marks what it starts as being of this node."""
+    """Mark what this process starts with this node from now on."""
     global _node
     _node = name.encode()
 
 
 def value(token: int, node: str | None = None) -> bytes:
-    """What processes of a lease have; `node`: where, if not here."""
+    """The mark of a lease on this node, or on another `node`."""
     return b"%x@%s" % (token, _node if node is None else node.encode())
 
 

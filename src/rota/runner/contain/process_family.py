@@ -1,8 +1,8 @@
-"""Whose process is this? Every process of every job descends from the runner, which adopts orphans.
+"""Which process belongs to which task. All descend from the runner, which adopts orphans as their sub-reaper.
 
-Children of a job's first process are easy. Orphans are told apart by what they cannot easily lose:
-their session, having been seen earlier, their cgroup, the lease in their environment, their own
-descendants. What remains doubtful is kept for the last job it can belong to. Sends no signals.
+Descendants of a task's first process are easy. Orphans are identified by what they cannot easily lose: their
+session, an earlier sighting, their control group, the lease in their environment, their own descendants. An
+orphan that remains doubtful goes to the last task it can belong to. Sends no signals.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Orphan:
 
 
 class ProcessFamily:
-    """The relation between processes and the tasks of this runner."""
+    """Assigns processes to the tasks of this runner."""
 
     def __init__(self, own_pid: int, others: Container[int]) -> None:
         self._own = own_pid

@@ -1,8 +1,8 @@
-"""Follow the processes of an attempt where no control group holds them: by what they cannot easily lose.
+"""Follows the processes of an attempt where no control group holds them.
 
-That is: having been seen, their session, their ancestors, and the lease in their environment. A process that
-sheds all four between two looks is not found here; the runner's `Family` still has it, as its sub-reaper.
-Sends no signals.
+They are identified by what they cannot easily lose: an earlier sighting, their session, their ancestors, the
+lease in their environment. A process that sheds all four between two looks is not found here; the runner's
+`ProcessFamily` still has it, as its sub-reaper. Sends no signals.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from rota.runner.contain import mark, procfs
 
 
 class ProcessTrail:
-    """Processes of one attempt."""
+    """The processes of one attempt."""
 
     def __init__(self, token: int | None = None) -> None:
         self._lease = b"" if token is None else mark.value(token)
         self._known: dict[int, int] = {}  #: pid -> start time
-        self._sessions: dict[int, int] = {}  #: the same of those that lead a session
+        self._sessions: dict[int, int] = {}  #: the same for leaders of sessions
 
     def add(self, pid: int) -> None:
         """Follow this process and what it starts."""
@@ -33,7 +33,7 @@ class ProcessTrail:
             self._sessions[seen.pid] = seen.start_time
 
     def living(self, more: Iterable[int] = ()) -> list[procfs.Process]:
-        """All that live; `more` are known from elsewhere to be among them."""
+        """All living ones; `more`: pids that are known to belong to them."""
         table = procfs.table()
         children: dict[int, list[procfs.Process]] = {}
         for seen in table.values():

@@ -1,6 +1,6 @@
-"""What the kernel says about processes, read from /proc. Facts only: whose they are is decided elsewhere.
+"""Facts about processes, read from /proc. To which job they belong is decided elsewhere.
 
-A process is named by (pid, start time), since numbers are used again. A zombie is dead.
+A process is identified by (pid, start time), since pids are reused. A zombie is dead.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def memory(pid: int) -> tuple[int, int]:
 
 
 def machine_id(default: str) -> str:
-    """What tells this machine from others that share its file system."""
+    """Identifies this machine among others that share its file system."""
     for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         try:
             with open(path, encoding="ascii") as file:

@@ -12,8 +12,7 @@ from rota.runner.contain import procfs
 def send(pid: int, start_time: int, number: int, *, slack: int = 0) -> bool:
     """Signal this very process; False if it is gone.
 
-    A descriptor of the process is taken first and its start time compared after: a number that was
-    used again can not be hit.
+    A descriptor of the process is taken first and its start time compared after, so a reused pid cannot be hit.
     """
     try:
         handle = os.pidfd_open(pid)
@@ -31,20 +30,20 @@ def send(pid: int, start_time: int, number: int, *, slack: int = 0) -> bool:
 
 
 def ask_to_end(processes: list[procfs.Process]) -> None:
-    """TERM, and CONT so that stopped ones hear it."""
+    """TERM, then CONT so that stopped processes receive it."""
     for seen in processes:
         if send(seen.pid, seen.start_time, signal.SIGTERM):
             send(seen.pid, seen.start_time, signal.SIGCONT)
 
 
 def kill(processes: list[procfs.Process]) -> None:
-    """KILL: nothing that is still there afterwards has been told."""
+    """KILL each of them."""
     for seen in processes:
         send(seen.pid, seen.start_time, signal.SIGKILL)
 
 
 def signal_sessions(leaders: Container[int], number: int) -> None:
-    """Signal all processes of these sessions, with CONT so that stopped ones hear it."""
+    """Signal all processes of these sessions, then CONT so that stopped ones receive it."""
     for seen in procfs.table().values():
         if seen.session in leaders and seen.alive and send(seen.pid, seen.start_time, number):
             send(seen.pid, seen.start_time, signal.SIGCONT)

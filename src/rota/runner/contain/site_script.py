@@ -1,4 +1,4 @@
-"""A script of the site that holds the processes of jobs instead of control groups made here.
+"""Fences made by a script of the site instead of control groups.
 
 It is called as `SCRIPT VERB JOB ATTEMPT CPU_LIST [PID]` and must be quick: the runner waits for it.
 """
@@ -24,7 +24,7 @@ LIMIT_S = 10.0
 class ScriptFence(Fence):
     """A fence that a script of the site makes. Verbs: make, add, freeze, thaw, kill, clean.
 
-    What it fails to do is done as if there were no control groups.
+    Where the script fails, signals are used as on a host without control groups.
     """
 
     __slots__ = ("_added", "_cores", "_script")
@@ -75,7 +75,7 @@ class ScriptFence(Fence):
 
     def remove(self) -> bool:
         self.run("clean")
-        return True  # what it could not do it would not do the next time either
+        return True  # a second call would not succeed either
 
     def remove_patiently(self) -> bool:
         return self.remove()

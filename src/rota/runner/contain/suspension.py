@@ -1,7 +1,7 @@
-"""Stop all processes of a task and let them go on, with the site's hooks in between; say when that is done.
+"""Suspends and resumes tasks: freeze, run the site's hook, report; or hook, thaw, report.
 
-An order that was carried out before is answered again: the manager may not have heard. While a task stands still
-its walltime does not pass. A task that is being ended is let go on by whoever ends it, and is not stopped again.
+An order that was carried out before is answered again: the manager may have missed the report. The walltime of a
+suspended task does not advance. A task that is being ended is thawed by `Terminator` and not suspended again.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ class Suspension:
         self._hooks = hooks
 
     def order(self, key: Key, on: bool) -> None:
-        """Stop a task, or let it go on."""
+        """Suspend a task, or resume it."""
         task = self._tasks.by_key.get(key)
         if task is None:
-            return  # it has ended, which is told otherwise
+            return  # it has ended, which is reported elsewhere
         task.suspend_wanted = on
         if not task.in_suspend_hook:
             self._proceed(task)
 
     def _proceed(self, task: Task) -> None:
-        """One step nearer to what is wanted, or say that it is so."""
+        """Take the next step towards what is wanted, or report that it is reached."""
         if task.key not in self._tasks.by_key or task.over:
             return
         on = task.suspend_wanted
@@ -93,7 +93,7 @@ class Suspension:
     # -------------------------------------------------------------- the site's hooks
 
     def _hook(self, name: str, task: Task) -> None:
-        """Run a hook of the site, if there is one: just after a task was stopped, just before it goes on."""
+        """Run a hook of the site, if there is one: just after a task was frozen, or just before it is thawed."""
         rules = self._rules.current
         path = rules.suspend_hook if name == SUSPEND else rules.resume_hook
         if not path:

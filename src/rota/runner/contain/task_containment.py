@@ -1,7 +1,7 @@
-"""What holds the tasks of an agent: their cores and their fences, from start to end.
+"""The cores and fences of tasks, from their start to their end.
 
 Cores are bound by affinity when a task starts, which is cheap. A fence is made when the task is seen to last,
-unless the site wants one from the first moment, and when it is to be frozen.
+or before it is frozen; or before its command starts, if the site wants that.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Containment:
     # -------------------------------------------------------------- cores
 
     def share(self, task: Task) -> Share:
-        """The cores of a task that is about to start: those that the planner gave it, else those of its seat."""
+        """The cores of a task that is about to start: given by the planner, else picked for its seat."""
         seat, allocation = task.seat, task.grant.allocation
         if allocation is not None and allocation.cpu_list:
             self.vacated(seat)
@@ -99,7 +99,7 @@ class Containment:
                 self._move(owner, self.cores.of(owner))
 
     def _move(self, seat: Seat, share: Share) -> None:
-        """Whoever is in that seat goes elsewhere at once."""
+        """Move the task in that seat to other cores at once."""
         seat.share = share
         for task in self._tasks.by_key.values():
             if task.seat is seat and not task.over and task.share is not None:
@@ -112,7 +112,7 @@ class Containment:
     # -------------------------------------------------------------- fences
 
     def first(self, task: Task) -> list[str]:
-        """Make what a task must be in from its first moment; directories of the groups to join."""
+        """Make the fence that a task must be in before its command starts; directories of the groups to join."""
         rules = self._rules.current
         asked = task.env.size.mem
         memory = 0
@@ -124,12 +124,12 @@ class Containment:
         return [] if task.fence is None else task.fence.paths
 
     def started(self, task: Task, pid: int, groups: Collection[str]) -> None:
-        """Hold a process that was just started for a task, unless it joins these groups by itself."""
-        if task.fence is not None and not groups:  # what a script of the site made cannot be joined
+        """Fence a process that was just started for a task, unless it joins these groups by itself."""
+        if task.fence is not None and not groups:  # the fence of a script cannot be joined
             task.fence.add(pid)
 
     def hold_part(self, task: Task) -> None:
-        """Make all that holds a task which has no process yet: others will be started in it at any time."""
+        """Fence a part: it has no process yet, and processes may be started in it at any time."""
         allocation, rules = task.grant.allocation, self._rules.current
         if allocation is not None and allocation.cpu_list:
             task.share = self.give(task.key, allocation.cpu_list)
@@ -180,7 +180,9 @@ class Containment:
         return any(moved)
 
     def freeze(self, task: Task, on: bool) -> bool:
-        """Stop all processes of a task, or let them go on. False: they cannot all be stopped, and none is."""
+        """Stop all processes of a task, or continue them. False: not all could be stopped, so none is.
+
+        Its deadlines are not moved: that is up to the caller."""
         if on and self._rules.current.containment != "session":
             self.late([task])
         fence = task.fence
@@ -191,7 +193,7 @@ class Containment:
             for _ in range(_SWEEPS):
                 if not on or not done or not self._take_in(task, self.living(task)):
                     break
-                # A group must come to rest again, and a script may have stopped only what it had been given.
+                # The group must freeze again, and a script may have stopped only the processes it knew.
                 done = fence.freeze(True)
             else:
                 done = False
@@ -203,7 +205,7 @@ class Containment:
         return done
 
     def _while_still(self, task: Task) -> None:
-        """Let others have the cores that were picked for a task while it is frozen; then it picks again."""
+        """Free the cores that were picked for a task while it is frozen; pick again when it is thawed."""
         seat = task.seat
         if seat.share is None or task.share is not seat.share:
             return
@@ -213,7 +215,7 @@ class Containment:
             self._move(seat, share)
 
     def inside(self, task: Task, known: Collection[procfs.Process]) -> list[procfs.Process]:
-        """The living processes of a task: those that are known, and whatever else is in its fence."""
+        """The living processes of a task: the known ones, and all others in its fence."""
         living = [seen for seen in known if seen.alive]
         if task.fence is not None:
             pids = {seen.pid for seen in known}
@@ -263,8 +265,8 @@ class Containment:
 
 
 def bind(processes: Collection[procfs.Process], cores: Collection[int], *, anew: bool = False) -> None:
-    """Let these, with all their threads, run on these cores only; unless `anew`, those that have chosen among
-    them are left alone."""
+    """Confine these processes, with all their threads, to these cores. Unless `anew`, a thread that has chosen
+    some of them itself is left alone."""
     for seen in processes:
         try:
             threads = os.listdir(f"/proc/{seen.pid}/task")

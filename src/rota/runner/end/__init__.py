@@ -1,1 +1,4 @@
-"""How an attempt ends: walltimes, kills, scarce memory, what runs afterwards, and the verdict."""
+"""From a running command to a recorded end: walltimes, kills, memory pressure, reaping, behaviours, the verdict.
+
+Also settles the jobs of runners that died. Nothing here talks to the manager.
+"""

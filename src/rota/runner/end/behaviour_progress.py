@@ -1,4 +1,4 @@
-"""How far one attempt has come with its behaviours, and the word that they get for its outcome. Data only."""
+"""How far an attempt has come with its behaviours, and its outcome in one word (`ROTA_OUTCOME`). Data only."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from rota.core.jobs.job import Behaved, Outcome
 from rota.runner.output.capture import Capture
 from rota.wire.orders import RunSpec
 
-STDERR_BYTES = 200  #: of what a behaviour wrote to stderr that are recorded
+STDERR_BYTES = 200  #: recorded of what a behaviour writes to stderr
 
 
 class BehaviourProgress:
     """How far one attempt has come with its behaviours."""
 
-    __slots__ = ("by", "done", "outcome", "said", "spent", "todo", "word")
+    __slots__ = ("by", "done", "outcome", "spent", "stderr", "todo", "word")
 
     def __init__(self, spec: RunSpec, outcome: Outcome, *, by: float | None) -> None:
         self.outcome = outcome  #: of the command
@@ -20,9 +20,9 @@ class BehaviourProgress:
         ok = self.word == "complete"
         self.todo = list((spec.on_success if ok else spec.on_failure) + spec.on_exit)
         self.done: list[Behaved] = []
-        self.said = Capture(2 * STDERR_BYTES)  #: by the one that runs now, on stderr
+        self.stderr = Capture(2 * STDERR_BYTES)  #: of the one that runs now
         self.by = by  #: when all of them must be over, if the job was ended
-        self.spent = ""  #: why no more of them may run
+        self.spent = ""  #: why none of the rest may run
 
 
 def outcome_word(outcome: Outcome, spec: RunSpec) -> str:

@@ -1,9 +1,8 @@
 """What happens after the command of a job has ended: `on_success` or `on_failure`, then `on_exit`.
 
-Each `run` is a process like the command's: in its own session, in the job's cgroup if there is one,
-ended with all it started. The job's seat stays taken until the last is done. How the job ended is
-decided before and written down before the first begins: nothing here can change it, and if the runner
-dies here that is what its successor tells.
+Each `run` is a process like the command's: in its own session, in the job's control group if there is one, ended
+with all it started. The job keeps its seat until the last one is done. The outcome of the job is in the journal
+before the first one starts: nothing here can change it, and if the runner dies its successor reports that.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ from rota.runner.start.process import CannotRun, Refused, shell, start
 from rota.runner.task import Task
 from rota.runner.task_table import TaskTable
 
-#: Of the grace of a killed job so much is left for its behaviours, however long the command took to end.
+#: Behaviours of a killed job have at least this much of its grace, even if the command took long to end.
 _LEAST_GRACE_S = 5.0
 _RUN = "run:"
 
 
-#: Reasons for which somebody waits for the end.
+#: Reasons after which the end is waited for.
 _URGENT = {"kill_requested", "lost"}
 
 
@@ -70,14 +69,14 @@ class Behaviours:
         """The command has ended and nothing of it is left; see `proceed`."""
         by = None
         if outcome.reason in _URGENT:
-            # Whoever ends a job does not wait for long: all behaviours together have the rest of its grace.
+            # A killed job must end soon: all behaviours together have the rest of its grace.
             now = self._loop.now
             by = max(task.kill_at or now, now + min(self._rules.current.grace_s, _LEAST_GRACE_S))
         task.behaviours = BehaviourProgress(task.spec, outcome, by=by)
         return self._next(task, task.behaviours)
 
     def proceed(self, task: Task, after: BehaviourProgress) -> Outcome | None:
-        """Nothing is left of the behaviour that ran. The whole outcome, or None: the next one runs."""
+        """The behaviour that ran has ended. The whole outcome, or None: the next one runs."""
         failure = self._failure(task, after)
         self._finished(after, ok=not failure, message=failure)
         if task.reason in _URGENT:
@@ -85,7 +84,7 @@ class Behaviours:
         return self._next(task, after)
 
     def _next(self, task: Task, after: BehaviourProgress) -> Outcome | None:
-        """Do what can be done at once and start the next that takes time; None if one was started."""
+        """Do what needs no process and start the next `run`; None if one was started."""
         while after.todo:
             behaviour = after.todo[0]
             try:
@@ -99,7 +98,7 @@ class Behaviours:
                 else:
                     self._finished(after, ok=False, message="unknown behaviour")
             except Exception:
-                # Whatever goes wrong here, the end of the job must be told.
+                # The end of the job must be reported even if its behaviours fail unexpectedly.
                 say_exception(f"behaviour of job {task.key[0]}")
                 if after.todo and after.todo[0] is behaviour:
                     self._finished(after, ok=False, message="an unexpected fault of the runner")
@@ -175,7 +174,7 @@ class Behaviours:
             ]
         )
         cwd = os.fsencode(task.scratch.path) if task.scratch is not None else task.env.cwd
-        if task.frozen:  # it was killed by others
+        if task.frozen:  # it was killed while suspended
             self._containment.freeze(task, False)
         groups = [] if task.fence is None else task.fence.paths
         actions = libc.FileActions([(self._null, 0), (self._null, 1), (pipes.err_write, 2)])
@@ -185,19 +184,19 @@ class Behaviours:
         finally:
             actions.close()
         self._containment.started(task, pid, groups)
-        after.said = Capture(2 * STDERR_BYTES)
+        after.stderr = Capture(2 * STDERR_BYTES)
         pipes.task = task
         return pid
 
     def _failure(self, task: Task, after: BehaviourProgress) -> str:
-        """Why the behaviour that ran was not well done; empty if it was."""
+        """Why the behaviour that ran failed; empty if it succeeded."""
         code = os.waitstatus_to_exitcode(task.status or 0)
         if not code and not task.reason:
             return ""
         parts = [task.message] if task.reason else []
         parts.append(f"signal {-code}" if code < 0 else f"exit {code}")
-        _, said = after.said.read(max(0, after.said.total - STDERR_BYTES), STDERR_BYTES)
-        if words := said.decode("utf-8", "replace").strip():
+        _, tail = after.stderr.read(max(0, after.stderr.total - STDERR_BYTES), STDERR_BYTES)
+        if words := tail.decode("utf-8", "replace").strip():
             parts.append(words)
         return ": ".join(parts)
 

@@ -1,4 +1,4 @@
-"""The end of a task of which nothing is left: keep its output, run its behaviours and epilogue, record and report.
+"""The end of a task whose processes are gone: keep its output, run behaviours and epilogue, record the outcome.
 
 Every end that is not a quiet success passes through here.
 """
@@ -87,7 +87,7 @@ class Finisher:
     def _waits_for_readers(self, task: Task) -> bool:
         """Read the rest of its output. True: a reader must catch up before the task can end."""
         if task.reason:
-            self._followers.unstrict(task)  # whoever ends a job does not wait for its readers
+            self._followers.unstrict(task)  # a job that is ended does not wait for its readers
         self._pool.resume(task.pipes.out)
         self._pool.resume(task.pipes.err)
         self._streams.drain(task.pipes)

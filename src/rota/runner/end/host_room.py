@@ -1,6 +1,6 @@
-"""How much memory and disk is left on this host: what is free, and what the groups around us leave of it.
+"""How much memory and disk is left on this host, within the limits of the control groups around this process.
 
-Numbers only. Cheap enough to be asked every second.
+Only measures. Cheap enough to be called every second.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rota.runner.contain.cgroup import LIMIT_FILES
 
 
 class HostRoom(NamedTuple):
-    """Bytes that can still be had, and bytes that there are at all."""
+    """Free and total bytes."""
 
     left: int
     total: int
@@ -27,12 +27,12 @@ class Memory:
         self._groups = list(_limited())
 
     def __call__(self) -> HostRoom:
-        """The scarcest of all rooms: the one with the smallest share left."""
+        """The scarcest: the one with the smallest share left."""
         return min([_host(), *(group.room() for group in self._groups)], key=_share)
 
 
 def memory_at_most() -> int:
-    """Bytes that this process and its children could have, all together."""
+    """The most bytes that this process and its children can have together."""
     return min([_host().total, *(group.limit for group in _limited())])
 
 
@@ -50,7 +50,7 @@ def _host() -> HostRoom:
                 left = int(line.split()[1]) * 1024
                 break
         else:
-            left = total  # a kernel that does not say: nothing is ever full
+            left = total  # an old kernel without MemAvailable: never full
     return HostRoom(left, total)
 
 
@@ -67,7 +67,7 @@ class _Limited:
         try:
             with open(self._usage, "rb") as file:
                 used = int(file.read())
-            if used > self.limit * 0.9:  # of which the kernel can take back what only caches files
+            if used > self.limit * 0.9:  # the kernel can reclaim cached files
                 used -= self._reclaimable()
         except (OSError, ValueError):
             return HostRoom(self.limit, self.limit)

@@ -1,6 +1,6 @@
-"""What jobs use: memory and disk while they run, and what can be proven at the end.
+"""Memory and disk use of jobs: sampled while they run, and what can be proven at the end.
 
-Numbers only; nobody is ended here.
+Only measures; no job is ended here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rota.runner.contain import procfs
 from rota.runner.end import host_room
 from rota.runner.task import Task
 
-#: The kernel takes the largest: who had less than this part of all memory was killed by somebody else.
+#: The OOM killer takes the largest: a job with less than this share of all memory was not its victim.
 _LEAST_VICTIM = 0.01
 #: Changes of the kernel's count that are remembered.
 _REMEMBERED = 16
@@ -51,8 +51,8 @@ class Sampler:
         """Is there evidence that the kernel killed something of this task for memory?
 
         Its groups know for certain, if they count memory. Otherwise the kernel's counter is for the whole
-        machine, where others are killed too; it counts as evidence only together with a SIGKILL that nobody
-        here sent, and against a job that was large.
+        machine, where others are killed too; it counts as evidence only together with a SIGKILL that this
+        runner did not send, and against a job that was large.
         """
         if task.fence is not None and (kills := task.fence.oom_kills()) is not None:
             return kills > 0
@@ -92,7 +92,7 @@ def peak(sampled_peak: int, usage: Any) -> tuple[int, int]:
     return max(sampled_peak, recorded), 0
 
 
-_own = 0  #: what `own_peak` said last; it only grows
+_own = 0  #: the last result of `own_peak`; it only grows
 
 
 def is_own(recorded: int) -> bool:
@@ -109,7 +109,7 @@ def is_own(recorded: int) -> bool:
 def own_peak() -> int:
     """The most memory this process has had since it was executed: what a child's record begins with.
 
-    Not `ru_maxrss`, which also remembers the memory of whoever started this process.
+    Not `ru_maxrss`, which includes the memory of the process that forked this one.
     """
     with open("/proc/self/status", "rb") as file:
         for line in file:

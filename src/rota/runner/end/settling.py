@@ -1,8 +1,8 @@
-"""Make up for runners that died: find what is left of their jobs, end it, and tell how each ended.
+"""Settles runners that died: finds what is left of their jobs, ends it, and returns how each job ended.
 
-A runner is dead when its lock can be taken. The lock is then held until the manager has the whole
-story, so no two runners settle the same one. Blocks: it is done before the first job is taken, and
-hastily later, for what could not be settled then.
+A runner is dead when its lock can be taken. The lock is then held until the manager has acknowledged everything,
+so no two runners settle the same one. Blocks: it runs before the first job is taken. What failed is tried again
+later, hastily.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class DeadRunner:
         os.close(self._lock)
 
     def remove(self) -> None:
-        """The manager knows everything: the directory is no longer needed."""
+        """The manager has acknowledged everything: remove the directory."""
         for name in ("journal.new", "relay", "journal", "lock"):
             try:
                 os.unlink(f"{self.directory}/{name}")
@@ -57,7 +57,7 @@ class DeadRunner:
 
 
 def dead_runners(root: str, own: str, machine: str) -> list[DeadRunner]:
-    """All runners of this machine below `root` that are no more."""
+    """All dead runners of this machine below `root`."""
     found = []
     for name in sorted(os.listdir(root)):
         directory = f"{root}/{name}"
@@ -76,7 +76,7 @@ def dead_runners(root: str, own: str, machine: str) -> list[DeadRunner]:
             os.close(lock)
             continue
         if story.began is not None and story.began.machine != machine:
-            os.close(lock)  # a shared file system: somebody over there will do it
+            os.close(lock)  # a shared file system: a runner over there will do it
             continue
         found.append(DeadRunner(directory, lock, story))
     return found
@@ -149,7 +149,7 @@ def _what_is_known(runner: str, rebooted: bool, ended: int) -> str:
 
 
 def _fence(lease: journal.JournalledLease, found: dict[str, Fence]) -> Fence | None:
-    """It may have died after making the fence, or more of it, and before writing that down."""
+    """The runner may have died after it had made the fence and before it journalled it: look on the host first."""
     job, attempt = lease.intent.job, lease.intent.attempt
     return found.get(f"{job}.{attempt}") or fences.recorded(lease.fence, job, attempt)
 
@@ -175,7 +175,7 @@ def _end_survivors(
             if elapsed < grace_s:
                 signals.ask_to_end(fresh)
                 if fence is not None and fresh:
-                    fence.freeze(False)  # else it could not hear
+                    fence.freeze(False)  # a frozen process receives no TERM
             else:
                 if fence is not None:
                     fence.kill()
@@ -240,5 +240,5 @@ def _same(table: dict[int, procfs.Process], pid: int, start_time: int) -> bool:
 def _of_session(table: dict[int, procfs.Process], spawned: journal.Spawned) -> set[int]:
     leader = table.get(spawned.pid)
     if leader is not None and abs(leader.start_time - spawned.start_time) > _SLACK:
-        return set()  # the number was used again: all of the old session is gone
+        return set()  # the pid was reused: all of the old session is gone
     return {pid for pid, seen in table.items() if seen.session == spawned.pid}

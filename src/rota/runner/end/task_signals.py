@@ -1,8 +1,7 @@
-"""Signals to tasks: those that people send, and those that tell a task that its walltime is nearly over.
+"""Signals to tasks: sent by users, and sent as a warning before the walltime is over.
 
-The signal that asks for a checkpoint, and the site's warning, go to the process group of the first process: to the
-command itself and what it runs in the foreground. What people send goes to all processes, unless they ask for a
-checkpoint.
+A request for a checkpoint and the site's warning go to the process group of the first process: the command itself
+and what it runs in the foreground. Other signals of users go to all processes of the task.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ CHECKPOINT = "USR2"
 
 
 class TaskSignals:
-    """Looks after the tasks of an agent that are to be told something in time."""
+    """Sends signals to tasks, now or when they are due."""
 
     def __init__(
         self,
@@ -61,7 +60,7 @@ class TaskSignals:
             self._loop.due(task.deadline - leads[0][0])
 
     def moved(self, task: Task) -> None:
-        """Its deadline is another one: what lies before it again is told again."""
+        """Its deadline has moved: warnings that lie ahead again are sent again."""
         self._leads.pop(task, None)
         if task.deadline is None or task.over or task.behaviours is not None:
             return
@@ -72,7 +71,7 @@ class TaskSignals:
             self._loop.due(self._loop.now)
 
     def set_walltime(self, key: Key, walltime_s: float) -> None:
-        """The manager says that a task has another walltime."""
+        """The manager has changed the walltime of a task."""
         task = self._tasks.by_key.get(key)
         if task is None or task.behaviours is not None or task.kill_at is not None:
             return
@@ -83,7 +82,7 @@ class TaskSignals:
         self.moved(task)
 
     def end_after_checkpoint(self, task: Task, now: float, signal: str, message: str) -> None:
-        """Let a task write a checkpoint, then end it."""
+        """Ask a task for a checkpoint, and end it after the grace for that."""
         if task in self._ending or task.kill_at is not None:
             return
         self.send(task, signal, everything=False)
@@ -96,7 +95,7 @@ class TaskSignals:
                 del self._leads[task]
                 continue
             if task.suspended_since is not None:
-                continue  # its time does not pass
+                continue  # its walltime does not advance
             while leads and now >= task.deadline - leads[0][0]:
                 lead = leads.pop(0)
                 task.warned = (*task.warned, lead)
@@ -115,7 +114,7 @@ class TaskSignals:
                 self._loop.due(at)
 
     def signal(self, key: Key, name: str, *, everything: bool) -> None:
-        """Somebody sends a signal to a task."""
+        """A user sends a signal to a task."""
         task = self._tasks.by_key.get(key)
         if task is not None and not task.over:
             self.send(task, name, everything=everything)
@@ -130,6 +129,6 @@ class TaskSignals:
             signal_all(lambda: self._containment.living(task), number)
         elif task.status is None:
             try:
-                os.killpg(task.pid, number)  # not reaped: the number is certainly its own
+                os.killpg(task.pid, number)  # not reaped, so the pid cannot have been reused
             except OSError as error:
                 say(f"job {task.key[0]} does not get {name}: {error}")

@@ -28,7 +28,7 @@ class Terminator:
         self._containment = containment
 
     def end(self, task: Task, now: float, *, reason: str, message: str, grace_s: float | None = None) -> None:
-        """End a running task: TERM now, KILL when its grace is over. The first reason counts."""
+        """End a running task: TERM now, KILL after its grace. Only the first reason counts."""
         kill_at = now + (self._rules.current.grace_s if grace_s is None else grace_s)
         if task.script is not None:
             self._interrupt(task, task.script, kill_at, reason=reason, message=message)
@@ -47,7 +47,7 @@ class Terminator:
             signals.ask_to_end(fresh)
             asked.update(seen.pid for seen in fresh)
         if task.frozen:
-            self._containment.freeze(task, False)  # now it hears what it was told
+            self._containment.freeze(task, False)  # a frozen process receives no TERM
 
     def _interrupt(self, task: Task, script: Script, kill_at: float, *, reason: str, message: str) -> None:
         """End the prologue of a task; an epilogue runs to its end."""
@@ -85,13 +85,13 @@ class Terminator:
             self.end(task, now, reason="walltime", message=message)
 
     def kill(self, task: Task, now: float) -> None:
-        """KILL everything of a task, again and again while it forks, and later what is still there."""
+        """KILL all processes of a task, repeatedly while it forks; `tick` comes back for survivors."""
         task.kill_at = now + _KILL_AGAIN_S
         if task.fence is not None:
             task.fence.kill()
         if task.status is None:
             try:
-                os.killpg(task.pid, signal.SIGKILL)  # not reaped: the number is certainly its own
+                os.killpg(task.pid, signal.SIGKILL)  # not reaped, so the pid cannot have been reused
             except OSError:
                 pass
         for _ in range(_SWEEPS):

@@ -1,7 +1,7 @@
-"""How an attempt ended, from evidence: its exit, what was done to it, what the kernel recorded.
+"""The outcome of an attempt, from evidence: its exit status, what the runner did to it, what the kernel recorded.
 
-Also puts its output where it can be found. Never guesses: without evidence the reason is empty and
-the exit code or signal speaks for itself.
+Also stores its output in a segment. Never guesses: without evidence the reason is empty, and the exit code or
+signal speaks for itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def judge(task: Task, sampler: Sampler, segments: Segments) -> Outcome:
     memory, at_most = peak(task.peak_mem, usage)
     reason, message, permanent = _reason(task, code, sampler)
     if reason == "memory" and task.fence is not None:
-        # Of other jobs it says too much: it counts cached files, which the job can do without.
+        # Not for other jobs: it counts cached files, which a job does not need.
         memory = max(memory, task.fence.memory_peak())
     out, out_total, out_head = task.out.kept() if task.out is not None else (b"", 0, 0)
     err, err_total, err_head = task.err.kept() if task.err is not None else (b"", 0, 0)
@@ -110,7 +110,7 @@ def _reason(task: Task, code: int, sampler: Sampler) -> tuple[str, str, bool]:
 
 
 def _said_by_shell(task: Task) -> str:
-    """`nosuch: not found` out of what the shell wrote about it, if it did."""
+    """The shell's own message, such as `nosuch: not found`, if there is one."""
     if task.err is None:
         return ""
     _, tail = task.err.read(max(0, task.err.total - 4096), 4096)

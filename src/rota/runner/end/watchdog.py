@@ -1,7 +1,7 @@
-"""Ends a job when the host runs out of memory or of room for scratch directories, before all suffer.
+"""Ends a job when the host runs out of memory or scratch space, before all jobs suffer.
 
-Only a job that takes more than it asked for is ever ended, and only while the host is nearly full: of
-these the one that is farthest over its request. It looks only while jobs run.
+Only a job over its request is ever ended, and only while the host is nearly full: the one that is farthest over
+its request. It looks only while jobs run.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from rota.runner.loop import Loop
 from rota.runner.task import Task
 from rota.runner.task_table import TaskTable
 
-#: Memory is nearly full when less than this share, and less than so many bytes, is left.
+#: Memory is nearly full when less than this share and less than this many bytes are left.
 MEMORY_LOW = 0.05
 MEMORY_LOW_BYTES = 4 << 30
-#: Below this share it is looked at more often: the rest can be gone quickly.
+#: Below this share it looks more often: the rest can be gone quickly.
 _MEMORY_SCARCE = 0.25
 DISK_LOW = 0.01
 DISK_LOW_BYTES = 32 << 20
 LOOK_EVERY_S = 1.0
 _LOOK_OFTEN_S = 0.2
-#: Between TERM and KILL. There is no time for more.
+#: Between TERM and KILL: there is no time for a longer grace.
 _QUICK_GRACE_S = 0.5
 _NEVER = float("inf")
 
@@ -57,7 +57,7 @@ class Watchdog:
         self.disk: Callable[[str], host_room.HostRoom] = host_room.disk
 
     def began(self, now: float) -> None:
-        """There is something to watch."""
+        """A job has started: watch."""
         if self._look_at == _NEVER:
             self._look_at = now + _LOOK_OFTEN_S
 
@@ -89,7 +89,7 @@ class Watchdog:
     def _relieve_memory(self, now: float, left: host_room.HostRoom) -> None:
         tasks = self._tasks.by_key.values()
         if any(task.reason == "memory" for task in tasks):
-            return  # one is on its way out: what it leaves may be enough
+            return  # one is being ended: its memory may be enough
         members = self._containment.members()
         uses = {task: memory_of([seen for seen in members[task] if seen.alive]) for task in tasks}
         for task, use in uses.items():
@@ -125,13 +125,13 @@ class Watchdog:
         self._terminator.end(task, now, reason=reason, message=message, grace_s=grace_s)
 
     def _say(self, what: str) -> None:
-        """Once, not at every look."""
+        """Log a line once, not at every look."""
         if what != self._said:
             self._said = what
             say(what)
 
 
 def _farthest(over: dict[Task, int]) -> Task | None:
-    """Who is farthest over its request, if anybody is. Those that are being ended are left alone."""
+    """The task that is farthest over its request, if any. A task that is being ended does not count."""
     guilty = {task: excess for task, excess in over.items() if excess > 0 and task.kill_at is None}
     return max(guilty, key=guilty.__getitem__) if guilty else None

@@ -1,7 +1,7 @@
-"""Processes that are started inside running jobs for somebody far away.
+"""Processes that a client starts inside a running job (`rota exec`), at this end of their channel.
 
-They belong to the job: they are in its control group and on its cores, are measured with it and end with it
-at the latest. Here they are started, given their bytes, and hung up on when the other side has gone.
+They belong to the job: they are in its control group and on its cores, are measured with it, and end with it at
+the latest. When the client goes away they are hung up.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class JobChannels:
         self._to_hang_up: set[int] = set()  #: pids
         self._kill_at: dict[int, float] = {}  #: pid → when its grace is over
 
-    # -------------------------------------------------------------- what the other side says
+    # -------------------------------------------------------------- messages of the client
 
     def received(self, message: c.StartChannel | c.InChannel) -> None:
         """A message about a channel that ends here."""
@@ -156,7 +156,7 @@ class JobChannels:
     # -------------------------------------------------------------- the end of a process
 
     def reaped(self, pid: int, status: int) -> None:
-        """A process that the agent did not start as a job is gone."""
+        """A child that is no first process of a task has ended."""
         known = self._by_pid.pop(pid, None)
         self._kill_at.pop(pid, None)
         if known is None:
@@ -169,12 +169,12 @@ class JobChannels:
             self._conduits.forget_closed(n)
 
     def job_ended(self, task: Task) -> None:
-        """The command of a job has ended: whatever else was started in it is to end too."""
+        """The command of a job has ended: hang up everything else that was started in it."""
         for pid, (_, place) in self._by_pid.items():
             if place.task is task:
                 self._hang_up(pid)
 
-    # -------------------------------------------------------------- the end of the other side
+    # -------------------------------------------------------------- the client goes away
 
     def _hung_up(self, n: int, conduit: Conduit, *, lost: bool) -> None:
         self._conduits.by_n.pop(n, None)
@@ -188,12 +188,12 @@ class JobChannels:
                 self._kill_at[pid] = self._loop.now + self._rules.current.grace_s
 
     def _hang_up(self, pid: int) -> None:
-        """Soon, together with others: to find the processes of a session all there are must be looked at."""
+        """Hang up a session at the next tick, together with others: finding its processes takes a look at all."""
         self._to_hang_up.add(pid)
         self._loop.due(self._loop.now)
 
     def lost(self) -> None:
-        """The connection to the manager is gone, and with it whoever listened."""
+        """The connection to the manager is gone, and with it all clients."""
         for n, conduit in list(self._conduits.by_n.items()):
             self._hung_up(n, conduit, lost=True)
         self._relay.lost()
@@ -229,17 +229,17 @@ def _in_session(group: int, leader: int) -> bool:
     try:
         return os.getsid(group) == leader
     except ProcessLookupError:
-        return True  # without its leader, if there is one: nobody else can have the number
+        return True  # its leader is gone: the number of a living group is not reused
     except OSError:
         return False
 
 
 def _variables(entries: list[str]) -> list[bytes]:
-    """What may be added to the environment of a job. Raises `CannotRun`."""
+    """The entries that may be added to the environment of a job. Raises `CannotRun`."""
     found = [entry.encode("utf-8", "surrogateescape") for entry in entries]
     if any(b"\0" in entry or entry.find(b"=") < 1 for entry in found):
         raise CannotRun(126, "the environment has an entry that is not NAME=VALUE")
-    # Whose process it is stays to be seen.
+    # The variables that identify the job cannot be replaced.
     return [entry for entry in found if entry.partition(b"=")[0] not in OF_ONE_JOB]
 
 

@@ -1,7 +1,7 @@
-"""The streams of one process and whoever is at the other end of its channel: bytes, credits, and the end.
+"""Moves bytes between the streams of one process and its channel, with credits for flow control.
 
-Reads no more than the other side has room for, so that a reader who stops reading stops this process and
-nobody else. Starts and signals nothing.
+It reads no more than the client has room for: a client that stops reading stops this process and no other.
+Starts and signals nothing.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any, Final
 from rota.runner.enter.terminal import Terminal
 from rota.wire.channels import PIECE, WINDOW, ChannelCredit, ChannelData, ChannelEnd, InChannel
 
-#: What is kept of the output of a terminal while nobody is attached; then its programs wait.
+#: Bytes of a terminal's output that are kept while no client is attached; then its programs wait.
 KEEP: Final = 64 * 1024
-#: Taken input is told when it is worth a message.
+#: Consumed input is reported when it is worth a message.
 _CREDIT: Final = WINDOW // 4
-#: What others, who have the output of an ended process open, may still add to it.
+#: Bytes that other processes may still add to the output of an ended one.
 _AFTER_EXIT: Final = WINDOW
 
 
@@ -38,7 +38,7 @@ class Conduit:
         lasting: bool = False,
     ) -> None:
         self._poll = poll
-        self._registry = registry  #: by descriptor, of those that are watched
+        self._registry = registry  #: by descriptor, while it is watched
         self._tell = tell
         self.n = n
         self.terminal = terminal
@@ -50,10 +50,10 @@ class Conduit:
         self._watched: dict[int, int] = {}
         self._input = bytearray()
         self._input_ends = False
-        self._taken = 0  #: of the input, since that was told last
+        self._taken = 0  #: bytes of input that were consumed and not yet reported
         self._exit: tuple[int | None, int | None] | None = None
         self._after_exit = _AFTER_EXIT
-        #: Of a lasting one: output that the listener has not said to have received, and where it begins.
+        #: Of a lasting one: output that the listener has not acknowledged, and where it begins.
         self._tail = bytearray()
         self._tail_at = 0
         self._sent = 0
@@ -63,7 +63,7 @@ class Conduit:
     def ready(self, fd: int, events: int) -> None:
         """Something can be read or written."""
         if self.terminal is not None and events & select.EPOLLHUP:
-            self._close_input()  # nobody is there to read it, and what was written may have to wait
+            self._close_input()  # no program is left to read it
         if events & select.EPOLLOUT and fd == self._inp:
             self._write()
         if events & ~select.EPOLLOUT and fd in self._outs:
@@ -89,7 +89,7 @@ class Conduit:
         except BlockingIOError:
             return False
         except OSError:
-            data = b""  # nobody has the terminal open any more
+            data = b""  # no program has the terminal open any more
         if not data:
             self._end_of(fd)
             return False
@@ -107,7 +107,7 @@ class Conduit:
         stream = self._outs.pop(fd)
         self._unwatch(fd)
         if self.terminal is not None:
-            self._close_input()  # nobody is there to read it
+            self._close_input()  # no program is left to read it
             self._write()
             return
         os.close(fd)
@@ -190,7 +190,7 @@ class Conduit:
         self._tail_at += gone
 
     def attach(self, n: int, *, seen: int) -> None:
-        """A listener for a lasting one, which has received its output so far; who listened before is told."""
+        """Give a lasting one a listener that has `seen` this much of the output. The previous one is detached."""
         if self.n is not None:
             self._tell(ChannelEnd(self.n, message="it was attached somewhere else"))
         self.n, self.room, self._taken = n, WINDOW, 0
@@ -202,7 +202,7 @@ class Conduit:
         self._settle()
 
     def detach(self) -> None:
-        """The listener has gone without a word."""
+        """The listener was lost."""
         self.n = None
         self._settle()
 
@@ -214,7 +214,7 @@ class Conduit:
         self._settle()
 
     def rest(self) -> bytes:
-        """What nobody has received of a lasting one, all of whose processes are gone."""
+        """The output of a lasting one that no listener has received. Its processes are gone."""
         for fd in list(self._outs):
             while len(self._tail) < 2 * KEEP and fd in self._outs and self._read_unheard(fd):
                 pass

@@ -1,4 +1,4 @@
-"""The terminals of interactive jobs: made with the job, kept for a while when nobody is attached, hung up then."""
+"""The terminals of interactive jobs. One without a client is kept for a while, then hung up."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Consoles:
         self._rules = rules
         self._conduits = conduits
         self._terminator = terminator
-        self._hang_up_at: dict[Task, float] = {}  #: those that nobody is attached to
+        self._hang_up_at: dict[Task, float] = {}  #: terminals without a client
 
     # -------------------------------------------------------------- the beginning
 
     def make(self, task: Task) -> int:
-        """A terminal for the command of a job; what that is to do with its descriptors. Raises `OSError`."""
+        """Make a terminal for the command of a job; the address of its file actions. Raises `OSError`."""
         terminal = Terminal(24, 80)
         outs = {terminal.fd: c.STDOUT}
         task.console = self._conduits.make(None, terminal.fd, outs, terminal=terminal, lasting=True)
@@ -56,10 +56,10 @@ class Consoles:
             console.close()
             task.console = None
 
-    # -------------------------------------------------------------- who is there
+    # -------------------------------------------------------------- attaching
 
     def attach(self, start: c.StartChannel) -> tuple[Conduit, int | None]:
-        """The terminal of a job, and under which number somebody else is attached to it. Raises `CannotRun`."""
+        """The terminal of a job, and the channel number of the client that is attached now. Raises `CannotRun`."""
         task = self._tasks.by_key.get((start.job, start.attempt, start.token))
         console = task.console if task is not None else None
         if task is None or console is None or console.closed:
@@ -70,7 +70,7 @@ class Consoles:
         return console, console.n
 
     def left(self, console: Conduit, *, lost: bool) -> None:
-        """Whoever was attached has gone: for good, or because a connection was lost."""
+        """The client has gone: for good, or because its connection was lost."""
         task = next((task for task in self._tasks.by_key.values() if task.console is console), None)
         if task is None:
             console.close()
@@ -81,7 +81,7 @@ class Consoles:
             self._hang_up(task)
 
     def _await(self, task: Task) -> None:
-        """It waits for somebody to attach to it, but not for ever."""
+        """Wait a limited time for a client."""
         self._hang_up_at[task] = self._loop.now + self._rules.current.interactive_grace_s
         self._loop.due(self._hang_up_at[task])
 
@@ -106,7 +106,7 @@ class Consoles:
     # -------------------------------------------------------------- the end
 
     def last_words(self, task: Task) -> None:
-        """Nothing is left of an interactive job. What nobody was there to see is kept as its output."""
+        """The processes of an interactive job are gone. What no client has received is kept as its output."""
         console = task.console
         if console is None or console.closed:
             return
@@ -116,7 +116,7 @@ class Consoles:
             task.out.add(rest)
 
     def concluded(self, task: Task, outcome: Outcome) -> None:
-        """Its end has been decided: whoever is attached hears of it."""
+        """The outcome is known: tell the client that is attached."""
         console, task.console = task.console, None
         self._hang_up_at.pop(task, None)
         if console is None or console.closed:

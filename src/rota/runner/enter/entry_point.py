@@ -1,6 +1,6 @@
-"""Where inside a job one more process is started: its environment, directory, control groups and cores.
+"""What one more process inside a job needs: the environment, directory, control groups and cores of the job.
 
-The same for the host that the command of a job runs on and for the others that it was given.
+The same on the host of its command and on its other hosts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rota.runner.task_table import TaskTable
 
 
 class EntryPoint:
-    """Inside a running task."""
+    """Starts processes inside a running task."""
 
     __slots__ = ("_containment", "cwd", "task", "variables")
 
@@ -42,7 +42,7 @@ class EntryPoint:
     def adopted(self, pid: int) -> None:
         """Let the process that was just started count as one of the task's."""
         self.task.plain = False
-        seen = procfs.process(pid)  # at least a zombie: nobody has reaped it
+        seen = procfs.process(pid)  # at least a zombie: it was not reaped yet
         orphan = Orphan(seen.start_time if seen is not None else procfs.start_time_now())
         orphan.owner = self.task
         self._containment.family.orphans[pid] = orphan
@@ -50,7 +50,7 @@ class EntryPoint:
 
 
 def entry_point(tasks: TaskTable, containment: Containment, key: Key) -> EntryPoint:
-    """Inside this lease. Raises `CannotRun`."""
+    """Into the task of this lease. Raises `CannotRun`."""
     task = tasks.by_key.get(key)
     runs = task is not None and ((task.pid and task.status is None) or (task.part and not task.preparing))
     if task is None or not runs or task.kill_at is not None or task.script is not None:

@@ -1,8 +1,8 @@
-"""The door through which processes of jobs reach the other nodes of their own job: `rota-rsh`.
+"""The socket through which `rota-rsh`, run inside a job, reaches the other nodes of that job.
 
-A Unix socket in the runner's private directory. Who calls is known from the kernel, not from anything that is
-said: the process must belong to a job that runs here, and only that job's nodes can be reached. The rest goes
-over the runner's connection, so a node needs no other way to the manager.
+A Unix socket in the runner's private directory. The kernel identifies the caller (`SO_PEERCRED`): it must belong
+to a job that runs here, and it can reach only that job's nodes. Everything is relayed over the runner's own
+connection, so a node needs no other way to the manager.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from rota.wire.greeting import PROTOCOL, Failure, Hello, Message, Welcome
 
 SOCKET: Final = "relay"
 _MOST_CALLERS: Final = 1024
-_MOST_OF_A_JOB: Final = 128  #: so that no job keeps others out
+_MOST_OF_A_JOB: Final = 128  #: so that no job locks others out
 _MOST_CHANNELS: Final = 64  #: of one caller
-_MOST_REFUSED: Final = 64  #: that have not said anything yet
+_MOST_REFUSED: Final = 64  #: callers whose refusal is not sent yet
 _MAX_FRAME: Final = 4 * 1024 * 1024
 _CREDENTIALS: Final = struct.Struct("3i")
 
@@ -127,7 +127,7 @@ class Relay:
         self._registry[self._listener.fileno()] = self
 
     def ready(self, _fd: int, _events: int) -> None:
-        """Somebody calls."""
+        """A process connects."""
         assert self._listener is not None
         try:
             stream, _ = self._listener.accept()
@@ -148,8 +148,8 @@ class Relay:
             caller.counted = True
 
     def _refuse(self, caller: Caller, code: str, why: str) -> None:
-        """Answer its first message with this. Closed before that is read, the connection would break at the
-        caller's end and tell it nothing. Few are waited for."""
+        """Answer its first message with this, then close. Closed at once, the connection would break before the
+        caller could read why. Only a few are kept waiting."""
         caller.refusal = Failure(0, code, why)
         self._refused.append(caller)
         if len(self._refused) > _MOST_REFUSED:
@@ -174,7 +174,7 @@ class Relay:
         if caller.counted and caller.key is not None:
             caller.counted = False
             self._of_jobs[caller.key] -= 1
-            self._of_jobs += Counter()  # forgets those that have none
+            self._of_jobs += Counter()  # drops zero counts
         for number in caller.channels.values():
             self._by_number.pop(number, None)
             self._conduits.tell(c.ChannelEnd(number, lost=True))
@@ -214,7 +214,7 @@ class Relay:
             self._conduits.tell(msgspec.structs.replace(ask, n=self._last, key=""))
 
     def answered(self, message: c.InChannel) -> None:
-        """The manager says something about a channel that was opened here."""
+        """A message of the manager about a channel that was opened here."""
         known = self._by_number.get(message.n)
         if known is None:
             return
@@ -240,7 +240,7 @@ class Relay:
 
 
 def _listen(directory: str) -> socket.socket:
-    """By way of the directory's descriptor: the path of a socket must be short, that of a directory need not."""
+    """Bind by way of the directory's descriptor: the path of a socket must be short."""
     place = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
     try:

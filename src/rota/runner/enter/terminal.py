@@ -1,4 +1,4 @@
-"""A pseudo-terminal: made here, opened by the process that it becomes the controlling terminal of.
+"""A pseudo-terminal. The process that opens it first gets it as its controlling terminal.
 
 Knows nothing about jobs or channels.
 """
@@ -17,7 +17,7 @@ _EOF = b"\x04"
 
 
 class Terminal:
-    """One pseudo-terminal, of which this process keeps the far side of what programs see."""
+    """One pseudo-terminal. This process keeps the master side."""
 
     __slots__ = ("_actions", "_slave", "fd", "line_begun")
 
@@ -42,14 +42,14 @@ class Terminal:
         return self._actions.address
 
     def started(self) -> None:
-        """Somebody else has opened it, or nobody will: when they have all closed it, it ends."""
+        """The process has opened it, or could not be started. Close our copy: it then ends with its last user."""
         if self._slave >= 0:
             os.close(self._slave)
             self._actions.close()
             self._slave = -1
 
     def resize(self, rows: int, cols: int) -> None:
-        """Programs in the foreground hear of it by WINCH."""
+        """Programs in the foreground get SIGWINCH."""
         size = struct.pack("HHHH", min(max(rows, 0), _MOST), min(max(cols, 0), _MOST), 0, 0)
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, size)
 

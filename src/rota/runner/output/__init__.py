@@ -1,1 +1,4 @@
-"""What jobs print: captured, stored in segments, shipped to the manager, and followed live."""
+"""What jobs print: read from pipes, captured, stored in segments, shipped to the manager, followed live.
+
+Nothing here starts, ends or judges a job.
+"""

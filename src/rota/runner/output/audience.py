@@ -1,4 +1,4 @@
-"""Who follows the output of one attempt, how far each has come, and what is held for them. No I/O of its own."""
+"""The readers of one attempt's output: how far each has come, and what is held for them. No I/O of its own."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rota.runner.task import Task
 from rota.spool import Spool
 
 _NEVER = float("inf")
-#: So far a reader may be behind without any disk: others may have taken all of it.
+#: A reader may be this far behind even if the spool is full.
 _SLACK = 256 * 1024
 
 
 class Follower:
-    """One reader: how far each stream was sent to it, and how far it has dealt with it."""
+    """One reader: how much of each stream was sent to it, and how much it has consumed."""
 
     __slots__ = ("awaited", "hold", "key", "sent", "tail", "taken", "window")
 
@@ -35,9 +35,9 @@ class Audience:
     def __init__(self, task: Task) -> None:
         self.task = task
         self.followers: dict[int, Follower] = {}
-        self.asked = False  #: it is not known whether somebody wants every byte; nothing more is read until it is
-        self.unwanted = False  #: nobody does
-        self.orphaned = False  #: somebody did, and may come back
+        self.asked = False  #: the manager was asked if a reader wants every byte; until then nothing more is read
+        self.unwanted = False  #: it answered: none does
+        self.orphaned = False  #: a reader that wants every byte is gone, and may come back
         self.forget_at = _NEVER
         self.over = False  #: the attempt has ended
         self.exact = False  #: … and all that it printed is kept, byte for byte
@@ -49,7 +49,7 @@ class Audience:
 
     @property
     def strict(self) -> bool:
-        """Is somebody there for whom the job must wait rather than lose a byte?"""
+        """Is there a reader for which the job must wait rather than lose a byte?"""
         return not self._lenient and any(follower.hold for follower in self.followers.values())
 
     @property
@@ -77,7 +77,7 @@ class Audience:
             self.asked = self.unwanted = self.orphaned = False
 
     def remove(self, tail: int) -> None:
-        """This reader has gone; 0: nobody wants every byte."""
+        """This reader has gone; 0: no reader wants every byte."""
         self.followers.pop(tail, None)
         if not tail:
             self.asked = self.orphaned = False
@@ -97,7 +97,7 @@ class Audience:
             self._release()
 
     def unstrict(self, *, lasting: bool = True) -> None:
-        """From now on rather lose bytes than let the job wait."""
+        """From now on lose bytes rather than let the job wait."""
         self._lenient = self._lenient or lasting
         for capture in self.captures:
             if capture is not None and capture.backlog is not None:
@@ -162,7 +162,7 @@ class Audience:
         )
 
     def sendable(self, follower: Follower) -> int:
-        """Bytes that its window has room for, of those that there are."""
+        """Bytes that can be sent to it now: unsent, and within its window."""
         unsent = self.unsent(follower)
         if follower.window < 0 or not unsent:
             return unsent
@@ -173,6 +173,6 @@ class Audience:
         return self.unsent(follower) > 0
 
     def has_all(self, follower: Follower) -> bool:
-        """Has it been sent everything, and, if that matters, dealt with it?"""
+        """Has it been sent everything and, if it wants every byte, consumed it?"""
         done = self.exact or not follower.hold or all(map(ge, follower.taken, follower.awaited))
         return done and not self.unsent(follower)

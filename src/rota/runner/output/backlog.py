@@ -1,6 +1,6 @@
-"""What a reader who wants every byte has not taken yet and memory has no room for, of one stream.
+"""Output of one stream that a reader still needs and memory has no room for: spooled to disk.
 
-Most readers keep up: then nothing of this ever touches the disk.
+Most readers keep up; then nothing touches the disk.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Backlog:
         self._early: SpoolQueue | None = None  #: the head of an ended stream, which lies before what is in `_late`
         self._late: SpoolQueue | None = None
         self.taken = taken  #: the reader has everything before this offset
-        self.strict = True  #: rather keep bytes in memory than lose them
+        self.strict = True  #: keep bytes in memory rather than lose them
 
     def took(self, until: int) -> None:
         """The reader has everything before this offset."""
@@ -28,8 +28,7 @@ class Backlog:
                 queue.free(self.taken)
 
     def save(self, at: int, data: bytes) -> bool:
-        """Keep what the reader lacks of these bytes. False: that is not possible, and they must stay where they
-        are."""
+        """Keep what the reader lacks of these bytes. False: that is impossible, and they must stay in memory."""
         begin = max(at, self.taken)
         if at + len(data) <= begin:
             return True
@@ -68,7 +67,7 @@ class Backlog:
                 try:
                     return at, queue.read(at, limit)
                 except OSError:
-                    continue  # lost: whoever reads sees that it is not there
+                    continue  # lost: the reader sees a gap
         return offset, b""
 
     def close(self) -> None:

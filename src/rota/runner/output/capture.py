@@ -1,7 +1,7 @@
-"""What a job prints, kept in memory until it ends: whole up to a bound, beyond it head and tail.
+"""What a job prints, kept in memory until it ends: everything up to a limit, then only head and tail.
 
 No I/O: bytes come in, pieces are read back. Offsets always count from the first byte ever written. What is
-kept for good is without the steps of progress bars, which a terminal would have overwritten.
+stored in the end lacks the steps of progress bars: a terminal would have overwritten them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Capture:
         self._trim()
 
     def _split(self) -> None:
-        """It no longer fits: from now on keep the first half and the last."""
+        """It no longer fits: from now on keep a head and a tail of half the limit each."""
         whole = b"".join(self._head)
         half = self.keep // 2
         self._head = [whole[:half]]
@@ -79,8 +79,7 @@ class Capture:
         return head, tail[-room:] if room else b""
 
     def kept(self) -> tuple[bytes, int, int]:
-        """What is worth keeping, how much it would be had nothing been left out, and after how many of the kept
-        bytes that was."""
+        """What to store, its length had nothing been left out, and the length of the part before the gap."""
         head, tail = self.parts()
         left_out = self.total - len(head) - len(tail)
         head, tail = collapsed(head), collapsed(tail)
@@ -98,12 +97,12 @@ class Capture:
                 return at, data
         at = max(offset, tail_at)
         if self.backlog is None:
-            at = max(at, self.total - self.keep + self.keep // 2)  # what is before that is about to go
+            at = max(at, self.total - self.keep + self.keep // 2)  # earlier bytes are about to be dropped
         return at, _cut(self._tail or (), self._tail_len, at - tail_at, limit)
 
     @property
     def tail_at(self) -> int:
-        """Where that begins which must leave memory first."""
+        """The offset of the bytes that must leave memory first."""
         return self.total - self._tail_len if self._tail is not None else min(self.keep // 2, self.total)
 
     @property

@@ -1,7 +1,8 @@
-"""Output for those who follow it: from the beginning, then as it comes, in pieces, to each at its own pace.
+"""Live output: sent to each follower from the beginning, then as it comes, at the follower's own pace.
 
-Who only looks on never slows a job: what memory has no room for is left out. Who is attached gets every byte:
-what it has not taken waits on disk, and once that is full the job waits, which ends when the reader has gone.
+A follower that only watches never slows a job: it misses what memory has no room for. An attached one gets every
+byte: what it has not consumed waits on disk, and when the disk is full the job waits until the follower catches up
+or goes away.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from rota.wire.reports import Full, Live, LiveEnd
 
 COALESCE_S = 0.03
 _PIECE = 256 * 1024
-#: So much is worth a message at once.
+#: This many bytes are sent at once.
 _PROMPT = 64 * 1024
-#: More than this waiting in the socket: the manager is slow, say nothing until it has caught up.
+#: With more than this unsent the manager is slow: send nothing until it has caught up.
 _BACKLOG = 1024 * 1024
-#: Read from a pipe at once; before that there must be room for twice as much.
+#: Bytes read from a pipe at once, if there is room for twice as much.
 READ = 64 * 1024
-#: Memory for the output of ended attempts that somebody still reads.
+#: Memory for the output of ended attempts that is still being read.
 _MOST_ENDED = 64 << 20
 #: A reader whose manager went away may come back within this time after the runner has.
 _COMES_BACK_S = 60.0
-#: The spool leaves so much of the disk to others, the manager's database among them.
+#: The spool leaves this much of the disk to others, such as the manager's database.
 _SPARE_DISK = 256 << 20
 _NEVER = float("inf")
 
@@ -70,13 +71,13 @@ class Followers:
 
     @property
     def busy(self) -> bool:
-        """Does somebody who is there still want output of an attempt that has ended?"""
+        """Does a connected reader still need output of an attempt that has ended?"""
         return any(audience.over and audience.strict for audience in self._by_attempt.values())
 
     # -------------------------------------------------------------- what the manager says
 
     def follow(self, follower: Follower) -> None:
-        """Somebody wants the output of an attempt."""
+        """A reader wants the output of an attempt."""
         job, attempt = follower.key
         audience = self._by_attempt.get((job, attempt))
         if audience is None:
@@ -91,21 +92,21 @@ class Followers:
         self._advance(audience)
 
     def stop(self, job: int, attempt: int, tail: int) -> None:
-        """A reader has gone; or (tail 0) nobody wants every byte."""
+        """A reader has gone; or (tail 0) no reader wants every byte."""
         audience = self._by_attempt.get((job, attempt))
         if audience is not None:
             audience.remove(tail)
             self._advance(audience)
 
     def took(self, key: tuple[int, int], tail: int, *, taken: list[int], window: int) -> None:
-        """A reader has dealt with some of what it was sent."""
+        """A reader has consumed some of what it was sent."""
         audience = self._by_attempt.get(key)
         if audience is not None and audience.took(tail, taken, window):
             self._advance(audience)
 
     def lost(self) -> None:
-        """The connection is gone, and with it all readers: no job waits for them. What those who wanted every byte
-        lack is kept as far as there is room: they may come back."""
+        """The connection is gone, and with it all readers: no job waits for them. A reader that wanted every byte
+        may come back, so what it lacks is kept as far as there is room."""
         for audience in list(self._by_attempt.values()):
             audience.orphan()
             self._advance(audience)
@@ -120,7 +121,7 @@ class Followers:
     # -------------------------------------------------------------- what the task does
 
     def room(self, task: Task, index: int, left: int) -> int:
-        """How much may be read from a stream of which only so much more will be kept whole; 0: it must wait."""
+        """How much may be read from a stream with this much room `left`; 0: it must wait."""
         if left > 0:
             return left
         key = task.key[:2]
@@ -179,7 +180,7 @@ class Followers:
         return sum(audience.memory for audience in self._by_attempt.values() if audience.over)
 
     def ended(self, task: Task, outcome: Outcome) -> None:
-        """The end of a task is about to be told: send the rest, ask about what is not kept as it was printed."""
+        """The end of a task is about to be reported: send the rest, ask about output that is not all stored."""
         key = task.key[:2]
         exact = (outcome.out_len, outcome.err_len) == (_total(task.out), _total(task.err))
         audience = self._by_attempt.get(key)
@@ -230,7 +231,7 @@ class Followers:
                 self._forget(audience)
             return
         if audience.exact:
-            # All of it is kept: who has not been sent the rest gets it from there.
+            # All of it is stored: a reader that lacks the rest gets it from there.
             for tail in [tail for tail, each in audience.followers.items() if audience.behind(each)]:
                 self._send_end(audience, tail, known=False)
         for tail in [tail for tail, each in audience.followers.items() if audience.has_all(each)]:

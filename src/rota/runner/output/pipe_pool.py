@@ -21,7 +21,7 @@ class PipePool:
         self.unread: set[int] = set()  #: not read, since a reader of the output must catch up first
 
     def pause(self, fd: int) -> None:
-        """Read no more from this pipe: when it is full, whoever writes to it waits."""
+        """Read no more from this pipe: when it is full, its writers wait."""
         self.unread.add(fd)
         self._poll.modify(fd, 0)
 
@@ -37,7 +37,7 @@ class PipePool:
         return pipes.out in self.unread or pipes.err in self.unread
 
     def lend(self) -> Pipes:
-        """Pipes that nobody writes to. Raises `OSError`."""
+        """Pipes without a writer. Raises `OSError`."""
         if self._spare:
             return self._spare.pop()
         try:
@@ -61,7 +61,7 @@ class PipePool:
             self.discard(pipes)
 
     def clean(self, task: Task) -> Pipes:
-        """Pipes that nobody but the next process of this task can write to. Raises `OSError`."""
+        """Pipes to which only the next process of this task can write. Raises `OSError`."""
         if task.doubtful:
             fresh = self.lend()
             self.discard(task.pipes)
@@ -70,7 +70,7 @@ class PipePool:
         return task.pipes
 
     def discard(self, pipes: Pipes) -> None:
-        """Somebody may write to them for ever: close them."""
+        """Close them: a stray process may still hold their writing ends."""
         for fd in (pipes.out, pipes.err):
             self._poll.unregister(fd)
             self.unread.discard(fd)

@@ -1,4 +1,4 @@
-"""The files in which the output of ended jobs lies: append-only, one writer, bounded size.
+"""Files with the output of ended jobs: append-only, one writer, bounded size.
 
 A segment belongs to one runner. Nothing is read here; the manager serves what is in them.
 """
@@ -11,12 +11,12 @@ from errno import ENOSPC
 from rota.runner.log import say
 
 ROTATE_OVER = 64 * 1024 * 1024
-#: A segment that nobody needs is gone on with, unless so much disk is had by removing it.
+#: The current segment is reused when its output is no longer needed, unless it is larger than this.
 _WORTH_IT = 4 * 1024 * 1024
 
 
 class Segments:
-    """Where this runner puts output."""
+    """Appends output to the segments of this runner."""
 
     def __init__(self, directory: str, runner: str) -> None:
         self.directory = directory
@@ -43,13 +43,13 @@ class Segments:
         return self.name, offset
 
     def _as_left(self) -> bool:
-        """Is the file still there, and did nobody cut it or write to it? What was pruned or spoilt must not take
-        the output of later jobs with it."""
+        """Is the file unchanged since the last write? If it was pruned or damaged, later output goes to another
+        one."""
         facts = os.fstat(self._fd)
         return facts.st_nlink > 0 and facts.st_size == self._offset
 
     def forget(self, wanted: set[str]) -> None:
-        """Remove the segments of this runner that nobody needs any more: their output is elsewhere."""
+        """Remove the segments of this runner that are not `wanted`: the manager has their output."""
         if self._fd >= 0 and self.name not in wanted and self._offset > _WORTH_IT:
             os.close(self._fd)
             self._fd = -1

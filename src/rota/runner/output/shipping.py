@@ -1,7 +1,7 @@
-"""Output of jobs on a node on its way to the manager: the pieces of segments that outcomes refer to.
+"""Sends the output of jobs on a node to the manager: the pieces of segments that outcomes refer to.
 
-The manager keeps a copy of each segment under the same name, so that a piece sent twice changes nothing, and
-what was sent and lost is sent again from the disk.
+The manager keeps a copy of each segment under the same name. A piece that was lost is sent again from disk; a
+piece that arrives twice changes nothing.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _PIECE = 256 * 1024
 
 
 class Shipping:
-    """Sends what ended attempts printed, before their end is told."""
+    """Sends the output of ended attempts, before their end is reported."""
 
     def __init__(self, directory: str, send: Callable[[bytes], None]) -> None:
         self._directory = directory  #: of the segments
         self._send = send
 
     def send(self, ended: Iterable[Finished], *, most_bytes: int | None = None) -> int:
-        """What these outcomes refer to, or so much of it; of how many of them. What cannot be read is missing,
-        and the end is told anyway."""
+        """Send the output of these outcomes up to about `most_bytes`; how many outcomes that covers. Output that
+        cannot be read is skipped: the end is reported anyway."""
         name, handle = "", -1
         done = sent = 0
         try:

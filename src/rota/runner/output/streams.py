@@ -48,7 +48,7 @@ class Streams:
             if task is not None:
                 task.plain = False
                 if task.behaviours is not None:
-                    task.behaviours.said.add(data)
+                    task.behaviours.stderr.add(data)
                 else:
                     if capture is None:
                         capture = self._capture(task, out=fd == pipes.out)
@@ -67,7 +67,7 @@ class Streams:
         return capture
 
     def collect(self) -> None:
-        """Read whatever is in any pipe now."""
+        """Read everything that is in any pipe now."""
         streams = self._pool.by_fd
         for fd, _ in self._loop.poll.poll(0, max(256, 2 * len(streams))):
             if fd in streams:

@@ -1,1 +1,4 @@
-"""The conversation with the manager: the connection, reports, orders, and the journal that survives a crash."""
+"""The conversation with the manager: connection, reports, orders, leaving, and the journal that survives a crash.
+
+Orders are handed on; how a job is started or ended is not decided here.
+"""

@@ -1,6 +1,6 @@
-"""The runner's connection to the manager as its components use it: send a frame, know whether it has joined.
+"""The runner's connection to the manager, as its components use it: send a frame, know whether it has joined.
 
-What is said is decided elsewhere. It survives any manager: when one goes away the next connection is opened later.
+What is sent is decided elsewhere. When a connection is lost the next one is opened later.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What this runner says to the manager and when: who it is, what it holds, what happened.
+"""The conversation with the manager: join, report, heartbeat, and hand its orders on.
 
-It survives any manager: when one goes away it tries again, repeats what was not acknowledged, and goes on.
+When a manager goes away the runner keeps its jobs, reconnects, and repeats what was not acknowledged.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from rota.wire.greeting import PROTOCOL, REMOVED, Failure, Hello, Welcome
 from rota.wire.orders import Ack, Rules
 from rota.wire.reports import Join, Report, Settle
 
-#: Ends are told at once, but while many come not more often than this.
+#: Ends are reported at once, but not more often than this.
 FLUSH_EVERY_S = 0.02
-#: A start is told after this, unless its end comes first.
+#: A start is reported after this, unless its end comes first.
 STARTED_AFTER_S = 0.01
 FLUSH_COUNT = 64
-#: What could not be settled at first is tried again after so many touches.
+#: Settling is tried again after this many heartbeats.
 SETTLE_EVERY = 4
-#: For so long an agent that was never let in goes on asking.
+#: An agent that was never accepted keeps trying for this long.
 REFUSED_S = 10.0
-#: While so many bytes wait to be sent, no more output is read from the disk.
+#: With this many bytes unsent, no more output is read from disk.
 MOST_UNSENT = 4 << 20
 _NEVER = float("inf")
 
@@ -96,9 +96,9 @@ class Contact:
         self._heartbeat_at = _NEVER
         self._settle_at = _NEVER
         self._ever_joined = False
-        self._deployment = ""  #: whose manager let us in; empty: none did
-        self._refused_since = 0.0  #: 0: it was not
-        self.report_at = _NEVER  #: when what is in the outbox must go at the latest
+        self._deployment = ""  #: of the manager that accepted this runner; empty: none did
+        self._refused_since = 0.0  #: 0: not refused
+        self.report_at = _NEVER  #: when the outbox must be sent at the latest
 
     # -------------------------------------------------------------- the connection
 
@@ -136,7 +136,7 @@ class Contact:
                     try:
                         self._orders.handle(message)
                     except Exception:
-                        # Half of it may be done. Who joins anew says what it holds, and that is decided anew.
+                        # It may be half done. Joining again reports what we hold, so the manager decides again.
                         say_exception(f"{type(message).__name__} could not be done")
                         connection.lost("an order could not be done")
                         return
@@ -146,7 +146,7 @@ class Contact:
         self.report_at = self._heartbeat_at = _NEVER
 
     def _take_refusal(self, refusal: Failure) -> None:
-        """What the manager cannot take is not said again in the same words, or it would never be rid of it."""
+        """The manager cannot decode a report: repeat it in simpler form, or it would be refused for ever."""
         if refusal.code != WireError.code:
             return
         if self._connection.joined:
@@ -155,8 +155,8 @@ class Contact:
             self._dead.refused()
 
     def _consider_staying(self, refusal: Failure) -> None:
-        """The agent of a node that is one no more ends, and so does one that was never let in, after some tries.
-        Whoever answers for a job stays."""
+        """End the agent of a node that was removed, or that was never accepted after some tries. An agent that
+        still answers for a job stays."""
         if self._node is None or self._tasks.by_key or self._seating.waiting or not self._outbox.clear:
             return
         if refusal.code != REMOVED:
@@ -172,7 +172,7 @@ class Contact:
     # -------------------------------------------------------------- joining
 
     def _knows(self, deployment: str) -> bool:
-        """Is this the manager whose jobs we have? A copy of its home may have taken its place."""
+        """Do our jobs belong to this manager? A copy of its home may have taken its place."""
         busy = self._tasks.by_key or self._seating.waiting or not self._outbox.clear
         if busy and self._deployment not in ("", deployment):
             return False
@@ -182,16 +182,16 @@ class Contact:
     def _on_welcome(self) -> None:
         for message in self._dead.first():
             self._send_settle(message)
-        who = self._identity
+        own = self._identity
         self._catalogue.clear()
         self._records.write_up()
-        disk = os.statvfs(who.directory)
+        disk = os.statvfs(own.directory)
         join = Join(
-            runner=who.id,
-            host=who.host,
-            boot_id=who.boot_id,
-            pid=who.pid,
-            start_time=who.start_time,
+            runner=own.id,
+            host=own.host,
+            boot_id=own.boot_id,
+            pid=own.pid,
+            start_time=own.start_time,
             cores=len(os.sched_getaffinity(0)),
             mem=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
             disk=disk.f_bavail * disk.f_frsize,
@@ -207,8 +207,8 @@ class Contact:
         self._connection.send(codec.frame(join))
 
     def _held(self) -> list[HeldLease]:
-        """All leases this runner still answers for. Those that have ended belong to it until their
-        outcome is on the manager's disk: else the manager could take them for never executed."""
+        """All leases this runner still answers for. An ended one counts until its outcome is on the manager's
+        disk: else the manager could take it for never executed."""
         held = [HeldLease(*key, 0) for key in self._seating.waiting]
         for key, task in self._tasks.by_key.items():
             if task.part:
@@ -249,7 +249,7 @@ class Contact:
     # -------------------------------------------------------------- reports
 
     def consider(self, now: float) -> None:
-        """Something happened: report now, or remember when."""
+        """Something happened: report now, or decide when to."""
         box, quiet = self._outbox, self._tasks.quiet
         if not self._connection.joined:
             self._records.write_up()
@@ -268,7 +268,7 @@ class Contact:
             self.report_at = now + STARTED_AFTER_S
 
     def report(self) -> None:
-        """Send everything that is new. What it says is in the journal first."""
+        """Send everything that is new, after it is in the journal."""
         self._records.write_up()
         self._journal.flush_or_log()
         box, connection, shipping = self._outbox, self._connection, self._shipping
@@ -294,7 +294,7 @@ class Contact:
             self.report()
 
     def take_leave(self) -> bool:
-        """If everything is told and nothing is left, say so: a lease that is on its way was never executed."""
+        """If everything is reported, say goodbye: a lease that is still on its way was never executed."""
         if not self._outbox.clear or self._dead.unacked:
             return False
         if self._connection.joined:

@@ -1,4 +1,4 @@
-"""Dead runners of this machine, on their way to the manager: settled, told, and removed when it knows."""
+"""Dead runners of this machine: settled, reported to the manager, and removed when it has acknowledged them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rota.wire.reports import Settle
 
 
 class DeadRunners:
-    """Those that the manager has not acknowledged yet, in the order in which it is told."""
+    """Settled runners that the manager has not acknowledged yet, in the order of their reports."""
 
     def __init__(self, identity: RunnerIdentity, scratch_root: str) -> None:
         self._identity = identity
@@ -26,7 +26,7 @@ class DeadRunners:
         return bool(self._unacked)
 
     def first(self) -> list[Settle]:
-        """What the manager is to know of before this runner joins. Blocks when it is first called."""
+        """What to report before this runner joins. The first call blocks."""
         if self._unacked is None:
             self._unacked = self._settle(hasty=False)
         return [message for _, message in self._unacked]
@@ -39,15 +39,16 @@ class DeadRunners:
         return [message for _, message in self._unacked]
 
     def acknowledged(self) -> None:
-        """The manager knows everything about the first of them."""
+        """The manager has the first report on disk."""
         if self._unacked:
             self._unacked.pop(0)[0].remove()
 
     def refused(self) -> None:
-        """The manager could not decode the first of them: say less the next time."""
+        """The manager could not decode the first report: simplify it."""
         if self._unacked:
-            dead, told = self._unacked[0]
-            self._unacked[0] = dead, msgspec.structs.replace(told, ended=[plainer(each) for each in told.ended])
+            dead, message = self._unacked[0]
+            ended = [plainer(each) for each in message.ended]
+            self._unacked[0] = dead, msgspec.structs.replace(message, ended=ended)
 
     def _settle(self, *, hasty: bool) -> list[tuple[settling.DeadRunner, Settle]]:
         own = self._identity

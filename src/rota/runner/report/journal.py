@@ -1,8 +1,8 @@
-"""The runner's diary: what it was about to execute and how that ended, for whoever finds it dead.
+"""The runner's write-ahead journal: what it was about to execute and how that ended, for its successor.
 
-Append-only, one write before each spawn, no fsync: only a reboot loses what was written, and a reboot
-ends the processes too. It knows nothing of sockets or processes. Reading never fails: what is cut off
-or garbled at the end is left out.
+Append-only, one write before each spawn, no fsync: only a reboot loses what was written, and a reboot ends the
+processes too. It knows nothing of sockets or processes. Reading never fails: a truncated or damaged end is left
+out.
 
 Each write is one block: its length, a checksum, and an array of records.
 """
@@ -38,7 +38,7 @@ class JournalEntry(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Began(JournalEntry, frozen=True, tag="b"):
-    """First record: who writes this, and in which life of which machine."""
+    """First record: the runner that writes this, on which boot of which machine."""
 
     runner: str
     machine: str
@@ -62,7 +62,7 @@ class Intent(JournalEntry, frozen=True, tag="i"):
 
 
 class Preparing(JournalEntry, frozen=True, tag="h"):
-    """The prologue of a lease runs, its command does not. The next intent for it says that it does."""
+    """The prologue of a lease runs. The next intent for it marks the start of its command."""
 
     job: int
     attempt: int
@@ -99,14 +99,14 @@ class Void(JournalEntry, frozen=True, tag="v"):
 
 
 class Ended(JournalEntry, frozen=True, tag="e"):
-    """The command of a lease has ended, its behaviours have not. What to say if nothing more is written."""
+    """The command of a lease has ended, its behaviours have not. Its outcome if no later record follows."""
 
     finished: Finished
     scratch_goes: bool  #: its scratch directory is then no longer needed
 
 
 class Over(JournalEntry, frozen=True, tag="o"):
-    """A lease ended like this and nothing of it is left."""
+    """A lease has ended and nothing of it is left."""
 
     finished: Finished
 
@@ -143,7 +143,7 @@ def _sealed(block: bytearray, count: int) -> bytearray:
 def unpack(data: bytes) -> tuple[list[Record], bool]:
     """All records of whole blocks up to the first damage, and whether that is all that was written.
 
-    A block cut short at the end is no loss: whoever writes an intent acts only when it is whole.
+    A block cut short at the end is no loss: a runner acts on an intent only when it is whole.
     """
     found: list[Record] = []
     at, end = 0, len(data)
@@ -187,7 +187,7 @@ class JournalledLease:
 
 
 class Story:
-    """A journal as read: who wrote it and what became of each lease that is not acknowledged."""
+    """A journal as read: its writer, and what became of each lease that is not acknowledged."""
 
     def __init__(self, records: Iterable[Record], *, whole: bool = True) -> None:
         self.whole = whole  #: False: there may have been leases that this journal no longer shows
@@ -328,7 +328,7 @@ def take_lock(directory: str, *, create: bool = False) -> int | None:
 
 
 def lock_file(path: str, *, create: bool) -> int | None:
-    """A descriptor that holds this lock until it is closed, or None: somebody else does, or there is none."""
+    """A descriptor that holds this lock until it is closed, or None: another process does, or there is none."""
     flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
     try:
         fd = os.open(path, flags, 0o600)
@@ -341,6 +341,6 @@ def lock_file(path: str, *, create: bool) -> int | None:
         os.close(fd)
         return None
     if (here.st_dev, here.st_ino) != (there.st_dev, there.st_ino):
-        os.close(fd)  # somebody else has settled and removed it meanwhile
+        os.close(fd)  # another runner has settled and removed it meanwhile
         return None
     return fd

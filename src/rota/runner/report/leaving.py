@@ -49,7 +49,7 @@ class Leaving:
         linger_s: float | None,
     ) -> None:
         """`stays`: the agent of a node waits for the next manager. `linger_s`: how long a runner with a ticket
-        waits for work; None: any time."""
+        waits for work; None: for ever."""
         self._loop = loop
         self._tasks = tasks
         self._rules = rules
@@ -113,8 +113,8 @@ class Leaving:
         if self.leaving and not tasks.by_key and not (connection.joined and self._followers.busy):
             if self._leave_by == _NEVER:
                 self._leave_by = now + LAST_ACK_S
-            told = self._outbox.clear and not tasks.quiet
-            self._loop.done = told or now >= self._leave_by or not connection.joined
+            reported = self._outbox.clear and not tasks.quiet
+            self._loop.done = reported or now >= self._leave_by or not connection.joined
             self._loop.due(self._leave_by)
         if connection.joined:
             return

@@ -17,15 +17,15 @@ from rota.wire.orders import ToRunner
 
 FIRST_DELAY_S = 0.05
 MAX_DELAY_S = 5.0
-#: Knocking where nobody answers costs next to nothing, and what ended meanwhile should be known at once.
+#: Trying where no manager listens costs little, and ends should be reported soon after one is back.
 MAX_KNOCK_S = 0.5
 #: Below the size from which malloc maps and unmaps memory for every call.
 _READ = 64 * 1024
 
 
 class ByteStream(Protocol):
-    """What a transport must offer; a non-blocking `socket.socket` does, and so does `TlsStream`, which also says
-    when it waits to write, since that is not when there is something to be said."""
+    """The transport: a non-blocking `socket.socket` or a `TlsStream`. The latter also says when it waits to write:
+    a TLS handshake writes although no frame is waiting."""
 
     def fileno(self) -> int: ...
     def recv(self, size: int, /) -> bytes: ...
@@ -62,8 +62,8 @@ class Link:
 
     def __init__(self, dial: Dial, *, patience_s: float = 0.0, knock_s: float = MAX_KNOCK_S) -> None:
         self._dial = dial
-        self._patience_s = patience_s  #: for being accepted; 0: any
-        self._knock_s = knock_s  #: how long to wait at most where nobody answers
+        self._patience_s = patience_s  #: how long to wait for being accepted; 0: for ever
+        self._knock_s = knock_s  #: the longest wait between tries where no manager listens
         self._give_up_at = 0.0
         self._stream: ByteStream | None = None
         self._reader: codec.Reader[ToRunner] = codec.Reader(ToRunner)
@@ -85,7 +85,7 @@ class Link:
         return bool(self._out) if waits is None else waits or (bool(self._out) and getattr(stream, "ready", True))
 
     def overdue(self, now: float) -> bool:
-        """Has nobody answered for too long?"""
+        """Has the manager not answered for too long?"""
         return bool(self._give_up_at) and now >= self._give_up_at
 
     @property

@@ -122,7 +122,7 @@ class Orders:
         for grant in work.grants:
             key = (grant.job, grant.attempt, grant.token)
             if key in self._seating.waiting or key in self._tasks.by_key or key in self._outbox.unacked:
-                continue  # told twice
+                continue  # sent twice
             env = self._catalogue.environment(grant)
             if self._leaving.leaving or env is None:
                 self._outbox.give_back(key)

@@ -16,7 +16,7 @@ MOST_ENDED = 4096
 
 
 class Outbox:
-    """Reports: what happened since the last one, and those that are not acknowledged."""
+    """What happened since the last report, and the reports that are not acknowledged."""
 
     def __init__(self) -> None:
         self._seq = 0
@@ -31,7 +31,7 @@ class Outbox:
         self.opened: list[PartOpened] = []
         self.shut: list[LeaseRef] = []
         self.unacked: dict[Key, Finished] = {}  #: ended, and not known to be on the manager's disk
-        self.careful = False  #: a report was refused: ends are told one by one, until all have been
+        self.careful = False  #: a report was refused: ends are reported one by one until all are acknowledged
 
     def __bool__(self) -> bool:
         """Is there anything to report?"""
@@ -63,7 +63,7 @@ class Outbox:
         ended, more = self.ended, []
         if len(ended) > most:
             ended, more = ended[:most], ended[most:]
-        # What began and ended meanwhile is told only once, as ended.
+        # What began and ended meanwhile is reported only once, as ended.
         started = [task.started() for task in self.started if not task.over]
         closed: list[int] = []
         if not more:  # a seat is given back after the end of its last job, never before
@@ -87,14 +87,14 @@ class Outbox:
         return [frame for _, frame, _ in self._sent]
 
     def refused(self) -> None:
-        """The manager cannot take one of these reports: the ends in them are told anew, each alone, and one
-        that was alone in plainer words. All else that they said, the next join says."""
-        told = [finished for _, _, ended in self._sent for finished in ended]
-        if self.careful and len(told) == 1:
-            told = [plainer(told[0])]
-            self.unacked[told[0].job, told[0].attempt, told[0].token] = told[0]
+        """The manager cannot decode one of these reports. Repeat each end in a report of its own; an end that was
+        alone is simplified. The next join covers everything else."""
+        ended = [finished for _, _, sent in self._sent for finished in sent]
+        if self.careful and len(ended) == 1:
+            ended = [plainer(ended[0])]
+            self.unacked[ended[0].job, ended[0].attempt, ended[0].token] = ended[0]
         self._sent.clear()
-        self.ended = told + self.ended
+        self.ended = ended + self.ended
         self.careful = True
 
     def acknowledge(self, seq: int) -> int:
@@ -111,7 +111,7 @@ class Outbox:
 
 
 def plainer(finished: Finished) -> Finished:
-    """The same end with less said about it; in the end, only that it is one."""
+    """The same end with fewer details; if there are none left to drop, only that it ended."""
     o = finished.outcome
     plain = Outcome(o.exit_code, o.signal, o.reason[:64], o.message[:256], permanent=o.permanent)
     if plain == o:

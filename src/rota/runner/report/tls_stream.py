@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 
-#: What has been sent and not been acknowledged for so long means that nobody is there any more.
+#: The peer is gone if it has not acknowledged sent data for this long.
 _UNHEARD_S = 30.0
 _READ = 64 * 1024
 #: Encrypted bytes that the kernel has not taken; more is not encrypted ahead.
@@ -17,7 +17,7 @@ _NAME = "rota"  #: on the certificate of every manager, wherever it runs
 
 
 class Resolver:
-    """The addresses behind a name, looked up beside the loop."""
+    """The addresses of a name, looked up in a thread off the event loop."""
 
     def __init__(self, host: str, port: int) -> None:
         self._host = host
@@ -37,7 +37,7 @@ class Resolver:
         return self._found[min(self._turn, len(self._found)) - 1]
 
     def _look_up(self) -> None:
-        """An address is taken as it is; a name takes as long as it takes, and is there at the next attempt."""
+        """A numeric address is used at once; a name is looked up in a thread, for the next attempt."""
         try:
             self._ask(socket.AI_NUMERICHOST)
         except socket.gaierror:
@@ -82,7 +82,7 @@ class TlsStream:
 
     @property
     def ready(self) -> bool:
-        """Can what is to be said be sent?"""
+        """Is the handshake done, so that data can be sent?"""
         return self._ready
 
     @property
@@ -183,7 +183,7 @@ class TlsStream:
 
 
 def context_for(authority: str) -> ssl.SSLContext:
-    """Trusts this authority (PEM) and nobody else. Raises `OSError` if it cannot be used."""
+    """Trusts only this authority (PEM). Raises `OSError` if it cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_flags |= ssl.VERIFY_X509_STRICT

@@ -1,1 +1,1 @@
-"""From a lease to a running command: seats, environment, cores, files, prologues, and the process itself."""
+"""From a lease to a running command: seats, environment, cores, files, hooks, and the process itself."""

@@ -1,4 +1,4 @@
-"""What the planner gave to an attempt: the cores it runs on, and the list of all its hosts.
+"""An attempt's allocation on this host: the cores it is bound to, and the file that lists all its hosts.
 
 Where control groups cannot fence a job to its cores its affinity does, though a program may change that.
 """
@@ -15,7 +15,7 @@ from rota.wire.orders import Allocation
 
 
 def nodefile_path(scratch_root: str, job: int, attempt: int) -> str:
-    """Beside the attempt's private directory, not in it: what a job finds there is its own."""
+    """Beside the attempt's private directory, not in it: a job finds that empty."""
     return f"{scratch_root}/{job}.{attempt}.nodes"
 
 

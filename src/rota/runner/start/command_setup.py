@@ -1,4 +1,4 @@
-"""Start the command of a job that needs more than a shell in its directory: scratch, files, groups.
+"""Starts commands that need more than a shell in a directory: scratch, files, a terminal, control groups.
 
 What is made here for a task is removed by `Containment.clean_up`, or here if it could not be started now.
 """
@@ -19,7 +19,7 @@ from rota.runner.task import Task
 
 
 class CommandSetup:
-    """Starts such commands."""
+    """Prepares what a command needs and starts it."""
 
     def __init__(
         self,

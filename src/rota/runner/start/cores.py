@@ -1,9 +1,8 @@
-"""The cores of this host, by the kernel's numbers, and who runs on which. Pure: nothing is bound here.
+"""Which owner (a seat or a lease) has which cores of this host. Pure: nothing is bound here.
 
-The planner's word counts: cores that it gives are theirs, whoever was there before. For jobs without such a
-word cores are picked here, the lowest that are free, and what was picked moves when the planner gives its cores
-to another. A part of a core is shared with other parts until that core is full. Who finds no free cores, or
-asks for none, gets none of its own and runs anywhere.
+Cores that the planner gives are exclusive. For jobs without such an allocation the lowest free cores are picked
+here, and they move when the planner gives their cores to another job. Fractions of a core share one core until it
+is full. An owner that finds no free cores, or asks for none, runs anywhere.
 """
 
 from __future__ import annotations
@@ -26,24 +25,24 @@ class Share:
 
     def __init__(self, cores: frozenset[int], *, binds: bool, fences: bool) -> None:
         self.cores = cores  #: empty: none of its own
-        self.binds = binds  #: are these other ones than those that the runner itself may use?
+        self.binds = binds  #: do they differ from the cores that the runner itself may use?
         self.fences = fences  #: are these fewer than the host has?
         #: What its processes find in their environment.
         self.entry = b"ROTA_CPU_LIST=" + spans_of(sorted(cores)).encode() if cores else None
 
 
-#: Of whoever has no cores of its own.
+#: For owners without cores of their own.
 ANY = Share(frozenset(), binds=False, fences=False)
 
 
 class _Pick(NamedTuple):
     cpus: int  #: what was asked for
-    parts: dict[int, int]  #: hundredths of each core; none of those that are only shared
+    parts: dict[int, int]  #: hundredths of each core; empty: it only shares
     share: Share
 
 
 class Cores:
-    """Who has which."""
+    """Cores by the kernel's numbers, and their owners."""
 
     def __init__(self, usable: Iterable[int], *, of_host: int, first: int = 0) -> None:
         """`usable`: by this runner, of so many. `first`: where to begin when picking."""
@@ -58,7 +57,7 @@ class Cores:
         self._exact = dict.fromkeys(self._usable, 0)  #: to how many it was given
 
     def named(self, cpu_list: str) -> frozenset[int]:
-        """The kernel's numbers of the cores that the planner means, who counts those of this host from 0.
+        """The kernel's numbers of these cores. The planner counts the usable cores of this host from 0.
 
         Raises `BadInput` if there are no such cores.
         """
@@ -77,7 +76,7 @@ class Cores:
         return self._picked[owner].share if owner in self._picked else ANY
 
     def pick(self, owner: Owner, cpus: int) -> Share:
-        """Choose for so many hundredths of a core; the same again for who has some."""
+        """Choose cores for this many hundredths; an owner that has some keeps them."""
         if owner not in self._given and owner not in self._picked:
             parts = self._find(cpus)
             if parts is None:
@@ -101,7 +100,7 @@ class Cores:
         return parts or None
 
     def give(self, owner: Owner, cores: Collection[int]) -> list[Owner]:
-        """The planner gave these. Those who had picked any of them and have been moved: see `of`."""
+        """The planner gave these. Returns the owners that had picked any of them and were moved: see `of`."""
         self._drop(owner)
         self._given[owner] = self._share(cores)
         for core in cores:
@@ -110,13 +109,13 @@ class Cores:
         return self._place_again(driven)
 
     def release(self, owner: Owner) -> list[Owner]:
-        """It needs none any more. Those who shared because nothing was free and have been moved."""
+        """It needs none any more. Returns the owners that only shared and were moved to free cores."""
         self._drop(owner)
         sharers = [other for other, pick in self._picked.items() if not pick.parts]
         return self._place_again(sharers) if sharers else []
 
     def _place_again(self, owners: list[Owner]) -> list[Owner]:
-        """Find other cores for these; those for whom something changed."""
+        """Find other cores for these owners. Returns the ones whose cores changed."""
         before = {owner: self._picked[owner] for owner in owners}
         for owner in owners:
             self._drop(owner)

@@ -20,7 +20,7 @@ from rota.wire.orders import Allocation, Grant, RunSpec, Work
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 #: Slots at the beginning of every environment that are filled in at each start.
 _JOB, _ATTEMPT, _LEASE, _ROTA_TMPDIR, _TMPDIR, _SCRATCH = range(6)  #: the last two where the job has them
-#: What is never taken over from the environment of whoever submitted: it may have been a job itself.
+#: Never taken from the environment of the submitter, which may be a job itself.
 OF_ONE_JOB = (
     b"ROTA_JOB_ID",
     b"ROTA_ATTEMPT",
@@ -50,7 +50,7 @@ def index_entry(index: int) -> bytes:
 
 
 class Variables:
-    """What a process is started with."""
+    """The environment variables of a process, as a vector for `spawn`."""
 
     __slots__ = ("_vector", "address", "path")
 
@@ -60,11 +60,11 @@ class Variables:
         self.path = path
 
     def entries(self) -> list[bytes]:
-        """What they are now."""
+        """The present entries."""
         return [entry for entry in self._vector if entry]
 
     def and_also(self, entries: list[bytes]) -> Variables:
-        """A copy of what they are now, with more, or others in place of those of the same name."""
+        """A copy with these entries added or replaced."""
         new = {entry.partition(b"=")[0]: entry for entry in entries}
         kept = [entry for entry in self.entries() if entry.partition(b"=")[0] not in new]
         path = new[b"PATH"].partition(b"=")[2] if b"PATH" in new else self.path
@@ -104,7 +104,7 @@ class Environment(Variables):
         self.cwd = spec.cwd.encode("utf-8", "surrogateescape")
         #: Does something remain to be done when the command has ended?
         self.behaves = bool(spec.on_success or spec.on_failure or spec.on_exit)
-        #: Is the scratch directory of an attempt removed whose end nobody saw?
+        #: Is the scratch directory removed if the end of an attempt was not seen?
         self.scratch_goes = spec.scratch and scratch_goes(spec, ok=False)
         #: Can a plain shell run its commands?
         self.plain = not (
@@ -128,7 +128,7 @@ class Environment(Variables):
         tmpdir = user.pop(b"TMPDIR", b"")
         if b"OMP_NUM_THREADS" not in user:
             own[b"OMP_NUM_THREADS"] = b"%d" % max(1, self.size.cpus // CORE)
-        if b"ROTA_SUBMIT_DIR" not in user:  # whoever submitted knows better than we
+        if b"ROTA_SUBMIT_DIR" not in user:  # the submitter may have set it
             own[b"ROTA_SUBMIT_DIR"] = self.cwd
         for name in OF_ONE_JOB:  # of the job that submitted this one
             user.pop(name, None)
@@ -184,7 +184,7 @@ class Environment(Variables):
 
 
 class Catalogue:
-    """What the manager has told about specifications and environments."""
+    """Specifications and environments that the manager has sent."""
 
     def __init__(self, scratch_root: str = "") -> None:
         self._scratch_root = scratch_root
@@ -232,14 +232,14 @@ class Catalogue:
         )
 
     def clear(self) -> None:
-        """On a new connection the manager tells again what it refers to."""
+        """On a new connection the manager sends again what it refers to."""
         self._specs.clear()
         self._envs.clear()
         self._made.clear()
 
 
 def scratch_goes(spec: RunSpec, *, ok: bool) -> bool:
-    """Is the scratch directory removed in the end? Always, unless behaviours say when: then only so."""
+    """Is the scratch directory removed in the end? Yes, unless a `cleanup` behaviour names another outcome."""
     done = (spec.on_success if ok else spec.on_failure) + spec.on_exit
     return "cleanup" in done or "cleanup" not in spec.on_success + spec.on_failure
 

@@ -1,4 +1,4 @@
-"""One run of a script of the site by a runner: its process, what it prints, and how to end it."""
+"""One run of a hook of the site: its process, its output, and how to signal it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from rota.runner.log import say
 
-#: Of what a script prints so much goes to the log, and so much of its last line into the story of the job.
+#: Bytes of a hook's output that are logged, and characters of its last line that are reported.
 _LOGGED = 4096
 _TOLD = 200
 
@@ -31,7 +31,7 @@ class Script:
         self.pid = pid
         self.output = output  #: an unnamed file
         self.deadline = deadline  #: when it is killed
-        self.late = ""  #: why it was
+        self.late = ""  #: why it was killed
         self.done = done
 
 
@@ -43,7 +43,7 @@ def send(script: Script, number: int) -> None:
 
 
 def unnamed_file(directory: str) -> int:
-    """For what a hook prints: gone with the last who has it open. Raises `OSError`."""
+    """For what a hook prints; it vanishes with its last descriptor. Raises `OSError`."""
     try:
         return os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600)
     except OSError:
@@ -51,7 +51,7 @@ def unnamed_file(directory: str) -> int:
 
 
 def log_output(script: Script) -> str:
-    """Put what it printed into the log; its last line."""
+    """Log what it printed; returns its last line."""
     try:
         size = os.fstat(script.output).st_size
         text = os.pread(script.output, _LOGGED, max(0, size - _LOGGED)).decode("utf-8", "replace").strip()

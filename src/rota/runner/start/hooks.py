@@ -1,7 +1,7 @@
-"""Scripts of the site on a node: the prologue before the command of a job, the epilogue after all of it.
+"""Hooks of the site on a node: prologue, epilogue, suspend and resume.
 
-They run as the runner's user, outside of whatever holds the job, and never with the job's own variables. What they
-print goes to the runner's log. A job that has neither costs nothing more for there being such things.
+They run as the runner's user, outside the job's fence, and without the job's own variables. What they print goes
+to the runner's log. A job without hooks costs nothing more.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class NodeHooks:
                 b"ROTA_NODE=" + os.fsencode(self._identity.host),
                 b"ROTA_JOB_ID=%d" % key[0],
                 b"ROTA_ATTEMPT=%d" % key[1],
-                mark.entry(key[2]),  # by which whatever it leaves is found
+                mark.entry(key[2]),  # identifies the processes that it leaves
                 *entries,
             ],
             own.get(b"PATH", b"/usr/sbin:/usr/bin:/sbin:/bin"),

@@ -1,6 +1,6 @@
 """Fill free seats with leases, lowest rank first, and start their commands.
 
-What cannot be started now is handed back, and nothing is started for a while.
+A lease that cannot be started now is handed back, and nothing is started for a while.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Launcher:
             self._loop.due(self.retry_at)
 
     def follow(self, seat: Seat) -> None:
-        """The next of its queue takes this seat at once, if there is one."""
+        """Give this seat to the next lease of its queue at once, if there is one."""
         if not self.retry_at:
             following = self._seating.take(seat.queue)
             if following is not None:

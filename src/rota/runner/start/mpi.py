@@ -1,4 +1,4 @@
-"""What MPI launchers find in the environment of a job on several hosts, so that nobody needs to tell them."""
+"""Environment variables that make MPI launchers use the hosts of a job and `rota-rsh` without options."""
 
 from __future__ import annotations
 

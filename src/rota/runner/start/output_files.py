@@ -1,4 +1,4 @@
-"""The files that a job writes its output to, where it names them instead of having it kept.
+"""The files that a job names for its output, instead of having it captured.
 
 Opened for appending, so that an attempt never destroys what an earlier one wrote, and relative to the
 directory of the specification (for a job in scratch too, whose own directory is removed). Directories
@@ -32,7 +32,7 @@ def expand(pattern: str, spec: RunSpec, grant: Grant, host: str) -> str:
 
 
 class OutputFiles:
-    """The open files of one attempt, until its process has them."""
+    """The open files of one attempt, until its process has inherited them."""
 
     def __init__(self, spec: RunSpec, grant: Grant, *, host: str, pipes: Pipes, null: int) -> None:
         """Opens what the specification names; the rest goes to the pipes. Raises `Refused` or `CannotRun`."""
@@ -50,7 +50,7 @@ class OutputFiles:
 
     def _opened(self, path: str) -> int:
         try:
-            # Not blocking: the reader of a named pipe may never come, and everybody would wait for it.
+            # Not blocking: a named pipe may never get a reader, and the runner must not wait for one.
             fd = os.open(path.encode("utf-8", "surrogateescape"), _FLAGS | os.O_NONBLOCK, 0o666)
         except ValueError:
             raise _failed(path, "not a path") from None

@@ -1,8 +1,8 @@
-"""Parts of attempts whose command runs on another host: what is needed for processes of theirs to run here too.
+"""Parts: what a job over several hosts has on each host but its first, where its command runs.
 
-A part is a task without a command. It is one of the agent's tasks, so whatever is started in it (see `place`) is
-fenced, kept to its cores, measured and found again like any process of a job; and when it is closed everything in
-it ends like a job does: TERM, grace, KILL, until nothing is left. Whether there is one is for the manager to say.
+A part is a task without a command. Processes that enter it (see `EntryPoint`) are fenced, bound to cores and
+measured like any process of a job. When it is closed they end like a job: TERM, grace, KILL, until none is left.
+The manager opens and closes parts.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class PartTask(Task):
         self.start_time = procfs.start_time_now()
         self.started_at = clock.now()
         self.began = time.monotonic()
-        self.seat = Seat(0, LeaseQueue(task.env.size))  # which is nobody's
+        self.seat = Seat(0, LeaseQueue(task.env.size))  # no real seat
         self.block = pack((Intent(*key, task.spec.scratch, part=True),))
 
 
@@ -88,13 +88,13 @@ class Parts:
         self._open: dict[Key, PartTask] = {}
 
     def held(self) -> list[Key]:
-        """Of those of which something may be here."""
+        """The leases of all open parts."""
         return list(self._open)
 
     # -------------------------------------------------------------- opening
 
     def open(self, order: Part) -> None:
-        """Make this host ready for a part, and say so; again, if it was asked for again."""
+        """Prepare this host for a part and report it, or report again that it is open."""
         key = (order.job, order.attempt, order.token)
         known = self._open.get(key)
         if known is not None:
@@ -154,7 +154,7 @@ class Parts:
     # -------------------------------------------------------------- closing
 
     def close(self, key: Key) -> None:
-        """End everything in a part, and say when nothing is left. What is not here is closed already."""
+        """End everything in a part and report when nothing is left. An unknown part counts as closed."""
         part = self._open.get(key)
         if part is None:
             self._outbox.shut.append(LeaseRef(*key))
@@ -175,7 +175,7 @@ class Parts:
         self._loop.due(self._loop.now)
 
     def emptied(self, part: Task) -> None:
-        """Nothing of it is left: the site's epilogue, if there is one, then it is told."""
+        """No process of it is left: run the site's epilogue, if there is one, then report."""
         assert isinstance(part, PartTask)
         part.kill_at = None
         if not self._rules.current.epilogue:
@@ -206,7 +206,7 @@ class Parts:
         self._loop.due(self._loop.now)
 
     def tick(self, now: float) -> None:
-        """What had to be ended for lack of memory is, and the part goes on."""
+        """Let a part go on after its processes were ended for lack of memory."""
         for part in self._open.values():
             if part.kill_at is not None and part not in self._tasks.lingering and not part.script:
                 if self._containment.living(part):

@@ -1,4 +1,4 @@
-"""Private directories for jobs that ask for one: made, measured and removed, never followed outside."""
+"""Scratch directories of jobs: made, measured and removed. Links are never followed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rota.runner.log import say
 
 #: A measurement may take this share of the time.
 _SHARE = 0.05
-#: So long the removal of a tree that resists may take.
+#: The longest time that `rm -rf` may take.
 _PATIENCE_S = 60.0
 
 
 class Scratch:
-    """The directory of one attempt and, beside it so that the job finds an empty one, that for temporary files."""
+    """The scratch directory of one attempt, and beside it one for temporary files."""
 
     __slots__ = ("_measure_at", "path", "tmp")
 
