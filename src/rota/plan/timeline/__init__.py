@@ -1,4 +1,4 @@
-"""Data structures over time: free resources, amounts that change in steps, the holes where a job might fit.
+"""Data structures over time: free resources, step functions, holes where a job might fit, and shapes of requests.
 
-No policy and no jobs: whoever uses them says what they stand for.
+Imports `plan.site` and below. Policies and the states of jobs do not belong here.
 """

@@ -1,8 +1,8 @@
-"""Where waiting jobs might do better after something became free, so that only those are tried again.
+"""Which planned jobs might start earlier after resources became free, so that only those are planned again.
 
-A job can only do better in a stretch of time that touches something that became free since it was placed,
-and in which enough is free throughout: a *run*, long enough, or one that reaches the job's own place. Only
-numbers are compared here: whoever has such a run may do better, whoever has none can not.
+A job can only start earlier in a *run*: a span in which enough resources are free throughout, and which touches a
+hole, that is, a span that became free since the job was planned. The run must be long enough, or reach the job's
+own place. Only numbers of resources are compared: a job with such a run may improve, a job without one cannot.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from typing import Final, NamedTuple
 
 from rota.plan.timeline.slots import Slots
 
-#: So many spans of the plan are looked at together.
+#: So many spans of the plan are examined together.
 _PIECE: Final = 16
 _ENDLESS: Final = 2000  #: the octave of a run without an end
 
 
 class _Span(NamedTuple):
-    """A span in which something became free. What is known of it holds on: what becomes free later is another."""
+    """A span in which resources became free. Its bound stays valid: later holes are spans of their own."""
 
     start: float
     end: float
-    longest: float  #: no run through it lasts longer
+    longest: float  #: upper bound for the length of runs through it
 
 
 class _Level:
-    """The spans in which at least so many may be free for some time, by octave of that time, ascending."""
+    """Spans in which at least so many resources may be free, by octave of the length of their runs."""
 
     __slots__ = ("known", "spans")
 
     def __init__(self) -> None:
-        self.known = 0  #: so much of what became free was looked at
+        self.known = 0  #: how many holes were examined
         self.spans: dict[int, list[_Span]] = {}
 
     def add(self, span: _Span) -> None:
@@ -44,7 +44,7 @@ class _Level:
             insort(spans, span)
 
     def change(self, octave: int, changed: dict[int, _Span]) -> None:
-        """These places of an octave are of a shorter time now, or of none."""
+        """The runs through these spans of an octave are shorter than assumed, or do not exist."""
         spans = self.spans[octave]
         gone = []
         for at, span in changed.items():
@@ -62,17 +62,17 @@ class _Level:
 
 
 class Holes:
-    """Spans that became free, and the runs through them."""
+    """Holes, the spans that became free, and the runs through them."""
 
     def __init__(self, slots: Slots, now: float, freed: list[tuple[float, float]]) -> None:
         self._slots = slots
         self._now = now
-        self.starts: list[float] = []  #: spans that became free, merged and ascending
+        self.starts: list[float] = []  #: holes, merged and ascending
         self.ends: list[float] = []
-        #: the same as it came, with the most that was free in it then: it has only become less
+        #: holes as they came, with the largest free number in each then; it can only have decreased
         self._freed: list[tuple[float, float, int]] = []
         self._levels: dict[int, _Level] = {}  #: by number of resources, rounded down
-        #: who found nothing better since something became free last → what they might exchange their own for
+        #: job that found nothing better since the last hole → resources it might take instead of its own
         self.spare: dict[object, int] = {}
         for start, end in set(freed):
             self.add(start, end)
@@ -81,7 +81,7 @@ class Holes:
         return bool(self.starts)
 
     def add(self, start: float, end: float) -> None:
-        """This became free as well."""
+        """Another span became free."""
         start = max(start, self._now)
         if start >= end:
             return
@@ -97,12 +97,12 @@ class Holes:
         self.ends[first:last] = [end]
 
     def touches(self, start: float, end: float) -> bool:
-        """Did something become free between start and end?"""
+        """Is there a hole between start and end?"""
         at = bisect_right(self.ends, start)
         return at < len(self.starts) and self.starts[at] < end
 
     def may_improve(self, number: int, length: float, before: float) -> float | None:
-        """From when on to look for a start before this one; None: there is none."""
+        """From when on to search for a start before this one; None: there is none."""
         octave = number.bit_length() - 3
         floor = number if octave <= 0 else number >> octave << octave
         level = self._levels.get(floor)
@@ -136,7 +136,7 @@ class Holes:
         return found if found < before else None
 
     def near(self, number: int, length: float, place: tuple[float, float], own: int, last: float) -> float | None:
-        """From when on to look for a start up to `last` that makes use of its own place, where it holds `own`."""
+        """From when on to search for a start up to `last` that overlaps its own place, where it holds `own`."""
         start, end = place
         times, counts = self._slots.times, self._slots.counts
         here = bisect_left(times, start)
@@ -164,14 +164,14 @@ class Holes:
         return run
 
     def _look(self, level: _Level, floor: int) -> None:
-        """Look at what became free since."""
+        """Examine the holes that came since the last call."""
         new = [(start, end) for start, end, most in self._freed[level.known :] if most >= floor]
         level.known = len(self._freed)
         for start, end in merged(new, self._now) if len(new) > 1 else new:
             self._enter(level, floor, start, end)
 
     def _enter(self, level: _Level, floor: int, start: float, end: float) -> None:
-        """In pieces, so that not all of a long span is looked at where a part would do."""
+        """Enter a hole in pieces, so that a search need not examine all of a long one."""
         times = self._slots.times
         first = bisect_right(times, start) - 1
         last = bisect_left(times, end)
@@ -182,7 +182,7 @@ class Holes:
                 level.add(_Span(max(start, times[at]), until, longest))
 
     def _run(self, first: int, last: int, number: int, length: float) -> tuple[float, float]:
-        """Where the first run begins that is so long (inf: none is) and goes through these; the longest."""
+        """The start of the first long enough run through these spans (inf: none), and the longest length."""
         times, counts, now = self._slots.times, self._slots.counts, self._now
         if max(counts[first:last], default=0) < number:
             return inf, 0.0
@@ -211,7 +211,7 @@ def _octave(length: float) -> int:
 
 
 def merged(spans: list[tuple[float, float]], now: float) -> list[tuple[float, float]]:
-    """The same time as fewer spans, none of which meet."""
+    """The union of these spans, from now on, as disjoint spans."""
     found: list[tuple[float, float]] = []
     for start, end in sorted(spans):
         start = max(start, now)

@@ -1,6 +1,6 @@
-"""What jobs take besides resources, over time: memory, disk, GPUs and limits of a host, and limits of the site.
+"""What jobs take besides resources, over time: memory, disk, GPUs and limits of hosts, and limits of the site.
 
-Kept sparsely: only hosts that have a figure, and only what somebody takes there.
+Sparse: only hosts with a known amount, and only amounts that a job takes.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from rota.plan.site.clock import SECOND, moment
 from rota.plan.site.resources import HostFigures, Site
 from rota.plan.timeline.step_function import StepFunction
 
-#: The place of what belongs to no host.
+#: The place of limits that belong to no host.
 EVERYWHERE = ""
 
-#: What is taken, of each host of an allocation: name → amount.
+#: What a job takes of each of its hosts: name → amount.
 Taking = dict[str, int]
 
 
 class Ledger:
-    """Capacities of hosts, and what is in use of them when."""
+    """Capacities of hosts and of the site's limits, and how much of them is in use when."""
 
     def __init__(self, site: Site, limits: Mapping[str, int] | None = None) -> None:
         self._site = site
@@ -32,20 +32,20 @@ class Ledger:
         self._used: dict[tuple[str, str], StepFunction] = {}
         self._guests: dict[
             tuple[str, str], StepFunction
-        ] = {}  #: the same with besteffort jobs, which others do not see
+        ] = {}  #: the same including besteffort jobs, which other jobs ignore
         self._held: dict[int, list[tuple[str, str, int, int, int]]] = {}
         self._low: set[int] = set()  #: besteffort jobs that hold something
-        self._ends: list[int] = []  #: moments at which something is given back, ascending, one for each job
-        #: name → so much of it each core of every host could have
+        self._ends: list[int] = []  #: moments at which a job gives something back, ascending, one for each job
+        #: name → the amount that every core of every host could have
         self._fair: dict[str, int] = {}
         for host, capacities in self._capacity.items():
             cores = site.hosts[host].bit_count()
             for name, capacity in capacities.items():
                 self._fair[name] = min(self._fair.get(name, capacity), capacity // cores)
-        self._most: dict[str, int] = {}  #: name → the most that any job has asked of it
+        self._most: dict[str, int] = {}  #: name → the largest amount that a job has asked for
 
     def taking(self, ask: Ask) -> Taking | None:
-        """What a job takes of each host of which there is not plenty; None: nothing."""
+        """What a job takes of each host where amounts are known; None: nothing."""
         if not self._named and not ask.gpus:
             return None
         asked = {"mem": ask.mem, "disk": ask.disk, "gpus": ask.gpus}
@@ -53,18 +53,18 @@ class Ledger:
             asked[f"limit {use.name}"] = use.units
         found = {name: amount for name, amount in asked.items() if amount and name in self._named}
         if ask.gpus and "gpus" not in self._named:
-            found["gpus"] = ask.gpus  # a host without a figure has none
+            found["gpus"] = ask.gpus  # a host without a known number has none
         for name, amount in found.items():
             if amount > self._most.get(name, 0):
                 self._most[name] = amount
         return found or None
 
     def may_lack(self, taking: Taking) -> bool:
-        """Might there be too little? Not if each core could have the most of it that anybody takes."""
+        """Might an amount be too small? Not if every core could have the largest amount that any job takes."""
         return any(name == "gpus" or self._most.get(name, 0) > self._fair.get(name, 0) for name in taking)
 
     def everywhere(self, ask: Ask) -> Taking:
-        """Limits of the site that it takes; who wants one alone takes all of it."""
+        """What it takes of the site's limits; an exclusive user takes all units."""
         return {
             use.name: max(use.units, self._limits[use.name]) if use.exclusive else use.units
             for use in ask.limits
@@ -72,9 +72,9 @@ class Ledger:
         }
 
     def short(self, taking: Taking, mask: int, start: float, end: float, *, low: bool = False) -> int:
-        """Of these resources, those on hosts that have too little left at some time from start to end.
+        """The subset of these resources whose hosts have too little left at some time from start to end.
 
-        `low`: for a besteffort job, which sees what all others take; those do not see what besteffort jobs take.
+        `low`: for a besteffort job. It counts what all jobs take; other jobs ignore besteffort jobs.
         """
         used = self._guests if low else self._used
         first, last = (moment(start), moment(end)) if start != inf else (0, 0)
@@ -91,7 +91,7 @@ class Ledger:
         return lacking
 
     def never(self, taking: Taking, mask: int) -> int:
-        """Of these resources, those on hosts that have too little even when nobody uses anything."""
+        """The subset of these resources whose hosts have too little even when they are empty."""
         return self.short(taking, mask, inf, inf)
 
     def _host(self, mask: int) -> str | None:
@@ -113,7 +113,7 @@ class Ledger:
     def again(
         self, everywhere: Taking, start: float, end: float, *, low: bool = False
     ) -> tuple[str, float] | None:
-        """A limit of the site of which there is too little, and when to look again; None if there is enough."""
+        """A limit of the site that has too few units, and when to try again; None if all have enough."""
         for name, amount in everywhere.items():
             capacity = self._limits[name]
             if amount > capacity:
@@ -126,7 +126,7 @@ class Ledger:
         return None
 
     def excess(self, host: str, name: str, now: float) -> int:
-        """How much more is taken of a host now, besteffort jobs included, than there is."""
+        """By how much jobs, besteffort included, exceed an amount of a host now."""
         capacity = self._capacity[host].get(name)
         steps = self._guests.get((host, name))
         if capacity is None or steps is None:
@@ -144,7 +144,7 @@ class Ledger:
         *,
         low: bool = False,
     ) -> None:
-        """A job holds this on the hosts of these resources."""
+        """A job takes these amounts on the hosts of these resources, for a span of time."""
         first, last = moment(span[0]), moment(span[1])
         held = [(EVERYWHERE, name, amount, first, last) for name, amount in everywhere.items()]
         if taking:
@@ -161,7 +161,7 @@ class Ledger:
             self._count(held, 1, low=low)
 
     def give(self, job: int) -> None:
-        """The job holds nothing of it any more."""
+        """The job gives back all it holds."""
         held = self._held.pop(job, None)
         if held:
             del self._ends[bisect_left(self._ends, held[0][-1])]
@@ -177,17 +177,19 @@ class Ledger:
                 steps.add(first, last, times * amount)
 
     def ends(self) -> list[float]:
-        """Moments at which something is given back, ascending."""
+        """Moments at which jobs give something back, ascending."""
         return [last / SECOND for last in self._ends]
 
     def starts(self) -> list[float]:
-        """Moments at which something is taken."""
+        """Moments at which jobs take something."""
         return [held[0][-2] / SECOND for held in self._held.values()]
 
     def holders(self, name: str) -> Iterator[int]:
         """Jobs that hold a limit of the site."""
         found = (job for job, held in self._held.items() if any(each[:2] == (EVERYWHERE, name) for each in held))
-        return (job if job >= -1 else ~job for job in found)  # suspended ones hold theirs under another number
+        return (
+            job if job >= -1 else ~job for job in found
+        )  # suspended jobs hold theirs under the complement of their id
 
 
 def _capacities(figures: HostFigures) -> dict[str, int]:

@@ -1,6 +1,6 @@
-"""What past searches proved: so many resources for so long can not begin before some moment.
+"""Lower bounds from past searches: so many resources for so long are not free before some moment.
 
-It holds as long as resources are only taken; when some become free again it must be forgotten.
+They hold while resources are only taken. When some become free, the bounds must be dropped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _LENGTHS: Final = 256
 
 
 def _rounded_down(value: int) -> int:
-    """A number's place on a scale of eight steps an octave."""
+    """The position of a number on a scale of eight steps per octave, rounded down."""
     octave = value.bit_length() - 4
     return value if octave < 0 else (octave << 3) + (value >> octave)
 
@@ -27,12 +27,12 @@ def _rounded_up(value: int) -> int:
 
 
 class Bounds:
-    """For requests that differ only in number and length: the latest start that is known to be too early."""
+    """Lower bounds of starts, for requests that differ only in number and length."""
 
     __slots__ = ("_rows",)
 
     def __init__(self) -> None:
-        #: a tree over both scales (Fenwick), of the largest value so far
+        #: a two-dimensional Fenwick tree of maxima, over both scales
         self._rows: list[list[float] | None] = [None] * (_NUMBERS + 1)
 
     def start(self, number: int, length: float) -> float:
@@ -53,7 +53,7 @@ class Bounds:
         return found
 
     def proved(self, number: int, length: float, start: float) -> None:
-        """So many resources for so long can not begin before this."""
+        """A search has proved that no earlier start is possible."""
         row = _rounded_up(number) + 1
         whole = int(length)
         first = _rounded_up(whole if whole == length else whole + 1) + 1

@@ -1,8 +1,8 @@
-"""Groups of a request, made ready for one site: do they fit a set of free resources, and which to take?
+"""Resource groups of a request, compiled for one site: do they fit a set of free resources, and which to take?
 
-Blocks of resources that lie side by side are looked at all at once: adding one to every block at its
-lowest bit carries out of exactly those that are wholly free, and taking one away clears the lowest bit
-of each. So a question about a thousand hosts costs a few operations on integers, not a thousand.
+Adjacent blocks are examined all at once by integer arithmetic: adding one at the lowest bit of every block carries
+out of exactly the blocks that are wholly free, and subtracting one clears the lowest bit of each. So a question
+about a thousand hosts costs a few operations on integers.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from rota.plan.site.resources import Site
 #: How many choices are tried for groups that compete for the same resources.
 TRIES = 10_000
 
-#: Which resources may not be taken, because their host lacks something else the job needs: of these, those.
+#: Given resources: the subset whose hosts lack something else that the job needs.
 Short = Callable[[int], int]
 
 
 class Blocks:
-    """Disjoint sets of resources, each known by one bit that no other has: its mark."""
+    """Disjoint sets of resources. Each is identified by one bit, its mark."""
 
     def __init__(self, blocks: list[list[int]]) -> None:
-        """Each block is the ascending numbers of its bits; so are the blocks, by their lowest."""
+        """Each block is a list of ascending bit positions; blocks are ordered by their lowest bit."""
         self.number = len(blocks)
         self.smallest = min(map(len, blocks), default=0)
         self.single = max(map(len, blocks), default=1) == 1
         self.aligned = all(one[-1] < other[0] for one, other in pairwise(blocks))
         self.blocks = blocks
         self._of: dict[int, int] | None = None
-        #: even and odd blocks apart, so that a carry out of one falls into a gap: lowest bits, marks, insides
+        #: even and odd blocks separately, so that a carry falls into a gap: lowest bits, marks, insides
         self._halves: list[tuple[int, int, int]] = []
-        self._fill = 0  #: bits inside a block's span that are not of it
+        self._fill = 0  #: bits between those of a block that do not belong to it
         self._widths: dict[int, int] = {}  #: width → marks of the blocks so wide
         self.union = _set(position for block in blocks for position in block)
         if self.aligned and not self.single:
@@ -80,7 +80,7 @@ class Blocks:
         return found
 
     def with_at_least(self, bits: int, number: int) -> int:
-        """Marks of the blocks in which so many of these bits are set."""
+        """Marks of the blocks with at least `number` of these bits."""
         if self.single:
             return bits & self.union if number <= 1 else 0
         if not self._halves or number > 2 * len(self.of):
@@ -98,7 +98,7 @@ class Blocks:
         return found
 
     def lowest_of_each(self, bits: int, number: int, within: int) -> int:
-        """Of these bits, the lowest so many of each block with one of these marks; each has so many."""
+        """The lowest `number` of these bits in each marked block; each must have so many."""
         if self._halves and number < 2 * within.bit_count():
             bits &= self.expand(within)
             found = 0
@@ -176,7 +176,7 @@ def _set(positions: Iterable[int]) -> int:
 
 
 class NestedBlocks:
-    """Blocks of one level, seen as sets of the marks of the level below."""
+    """Blocks of one level as sets of marks of the level below."""
 
     def __init__(self, upper: Blocks, lower: Blocks, inside: list[list[list[int]]]) -> None:
         """`inside`: of each upper block, the lower ones in it."""
@@ -184,13 +184,13 @@ class NestedBlocks:
         #: mark → marks of the level below
         self.below = {upper.mark(block): _set(each) for block, each in zip(upper.blocks, marks, strict=True)}
         self._blocks = Blocks(sorted(marks, key=itemgetter(0)))
-        #: blocks whose marks lie one place further than the upper level's, as they do over wider blocks
+        #: by how much these marks are shifted against the upper level's: by 1 over wider blocks
         self._shift = next(
             (n for n in (0, 1) if {mark << n for mark in self.below} == self._blocks.of.keys()), None
         )
 
     def with_at_least(self, bits: int, number: int) -> int:
-        """Marks of the upper blocks that have so many of these marks below."""
+        """Marks of the upper blocks with at least `number` of these lower marks."""
         if self._shift is not None:
             return self._blocks.with_at_least(bits, number) >> self._shift
         found = 0
@@ -200,7 +200,7 @@ class NestedBlocks:
         return found
 
     def lowest_of_each(self, bits: int, number: int, within: int) -> int:
-        """Of these marks below, the lowest so many of each upper block with one of these marks."""
+        """The lowest `number` of these lower marks in each marked upper block."""
         if self._shift is not None:
             return self._blocks.lowest_of_each(bits, number, within << self._shift)
         found = 0
@@ -210,7 +210,7 @@ class NestedBlocks:
 
 
 def tree_of(site: Site, levels: tuple[str, ...], eligible: int) -> BlockTree:
-    """The tree of these levels, made once for each site."""
+    """The tree of these levels, cached by the site."""
     key = (levels, eligible)
     found = site.made.get(key)
     if not isinstance(found, BlockTree):
@@ -219,7 +219,7 @@ def tree_of(site: Site, levels: tuple[str, ...], eligible: int) -> BlockTree:
 
 
 class GroupFit:
-    """One group on one site: nested blocks, and how many of each."""
+    """One resource group on one site: nested blocks, and how many of each."""
 
     def __init__(self, group: ResourceGroup, site: Site, *, within: int) -> None:
         levels = tuple(site.level(level.name) for level in group.levels)
@@ -228,7 +228,7 @@ class GroupFit:
         self._tree, self._over = tree.levels, tree.over
         self.number = group.levels[0].number
         self.numbers = [level.number for level in group.levels]
-        #: so many blocks of its only level; 0: it is not as simple as that
+        #: number of blocks if the group has one level and a plain number; else 0
         self.simple = self.number if isinstance(self.number, int) and len(levels) == 1 else 0
         self.last = levels[-1]
         self.aligned = all(blocks.aligned for blocks in self._tree)
@@ -237,7 +237,7 @@ class GroupFit:
         self.least = self._least()
 
     def _least(self) -> int:
-        """No set of fewer resources can do."""
+        """The least number of resources that can be enough."""
         if isinstance(self.number, str):
             return self.eligible.bit_count() if self.number == ALL else 1
         smallest = self._tree[-1].smallest
@@ -247,7 +247,7 @@ class GroupFit:
         return max(1, smallest)
 
     def candidates(self, free: int) -> tuple[list[int], int]:
-        """Marks of what could be taken at each level, and how many are wanted at the first."""
+        """Marks of the blocks that could be taken at each level, and how many are wanted at the first."""
         found = [self._tree[-1].whole(free)]
         for over, number in zip(reversed(self._over), reversed(self.numbers[1:]), strict=True):
             assert isinstance(number, int)
@@ -272,12 +272,12 @@ class GroupFit:
         return found[0].bit_count() >= wanted
 
     def choose(self, free: int, short: Short | None = None) -> int:
-        """The resources to take of those that are free, the preferred first; 0 if it does not fit."""
+        """The free resources to take, preferred ones first; 0 if it does not fit."""
         if self.simple and short is None:
             marks = self._tree[0].whole(free)
             return self._tree[0].expand(lowest(marks, self.simple)) if marks.bit_count() >= self.simple else 0
         if short is not None and isinstance(self.number, str):
-            free &= ~short(free & self.eligible)  # what it may not have does not count as free
+            free &= ~short(free & self.eligible)  # resources that it may not take do not count as free
         while True:
             found, wanted = self.candidates(free)
             if wanted < 1 or found[0].bit_count() < wanted:
@@ -296,9 +296,9 @@ class GroupFit:
         return self._tree[-1].expand(marks)
 
     def choices(self, free: int) -> Iterator[int]:
-        """Every way to take it, the preferred first."""
+        """Every possible choice, preferred ones first."""
         found, wanted = self.candidates(free)
-        if wanted:  # a group that asks for all of nothing cannot be had
+        if wanted:  # ALL of no blocks never fits
             yield from self._choices(0, found[0], wanted, found)
 
     def _choices(self, depth: int, marks: int, number: int, found: list[int]) -> Iterator[int]:
@@ -321,7 +321,7 @@ class GroupFit:
 
 
 class Shape:
-    """One alternative of a request on one site: groups that take different resources."""
+    """One alternative of a request on one site: resource groups that must not overlap."""
 
     def __init__(self, alternative: Alternative, site: Site, *, within: int) -> None:
         for group in alternative.groups:
@@ -339,33 +339,33 @@ class Shape:
             self.eligible |= fit.eligible
             self.least += fit.least
         self._apart = apart  #: no two groups compete
-        self.bounded = False  #: at some time not every choice could be tried
+        self.bounded = False  #: has a search ever stopped at `TRIES`?
         self.plain = len(self.fits) == 1
-        #: shapes of one family differ only in `number`: what needs more of it cannot begin earlier
+        #: shapes of one family differ only in `number`: a larger one cannot start earlier
         self.family: object = self
         self.number = 1
         numbers = self.fits[0].numbers
         if self.plain and isinstance(numbers[-1], int):
             self.family, self.number = (self.fits[0].tree, *numbers[:-1]), numbers[-1]
-        #: whatever is chosen, it is as many resources
+        #: every choice has the same number of resources
         self.even = all(isinstance(fit.number, int) and fit.even for fit in self.fits)
-        #: takes all or half of what is free
+        #: takes all or half of the free blocks
         self.greedy = any(isinstance(fit.number, str) and fit.number != ALL for fit in self.fits)
-        #: better resources are always lower ones
+        #: preferred resources are always lower bits
         self.ordered = self.plain and isinstance(numbers[0], int) and self.fits[0].aligned
-        #: with nobody else there it could be had
+        #: it fits an empty site
         self.possible = bool(self.choose(within))
-        #: takes whole hosts, so all of what a host has besides resources
+        #: takes whole hosts, and so all of their memory, disk and GPUs
         self.whole_hosts = any(fit.last in _whole(site) for fit in self.fits)
 
     def may_fit(self, free: int) -> bool:
-        """Could each group, taken alone, be had of what is free?"""
+        """Does each group fit alone? False means that the shape cannot fit."""
         if self.plain:
             return self.fits[0].fits(free)
         return all(fit.fits(free) for fit in self.fits)
 
     def choose(self, free: int, short: Short | None = None) -> int:
-        """The resources to take of those that are free; 0 if they do not suffice."""
+        """The free resources to take; 0 if they are not enough."""
         if self.plain:
             return self.fits[0].choose(free, short)
         taken = self._in_turn(self.fits, free, short)
@@ -384,7 +384,7 @@ class Shape:
         return taken
 
     def _search(self, free: int, short: Short | None) -> int:
-        """Try every way to take the first groups, up to a bound."""
+        """Backtracking over the choices of all groups but the last, up to `TRIES`."""
         if short is not None:
             free &= ~short(free & self.eligible)
         left = [TRIES]

@@ -1,7 +1,7 @@
-"""What is free, over time: a list of spans, each with the set of resources that nobody holds or has planned.
+"""Free resources over time: a list of spans (slots), each with the resources that no job holds or will hold.
 
-A search looks at a span's number of free resources before it looks at the set, jumps past spans that
-can not be part of an answer, and remembers from when on there is no use in looking.
+A search compares the number of free resources before the set, and jumps past slots that cannot be part of an
+answer.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import NamedTuple
 
 from rota.plan.timeline.shapes import Shape
 
-#: Chooses resources out of those that are free from a start to an end; 0 if they do not suffice.
+#: Chooses among the resources that are free from a start to an end; 0 if they are not enough.
 Pick = Callable[[int, float, float], int]
 
 
 class Choosing(NamedTuple):
-    """How to choose where it is not enough that resources are free."""
+    """A custom choice, for jobs that need more than free resources."""
 
     pick: Pick
     also: Sequence[float] = ()  #: moments at which more may be chosen, ascending
 
 
 class Slots:
-    """Spans of time and the resources that are free in each; the last has no end."""
+    """Spans of time and the free resources of each; the last span has no end."""
 
     def __init__(self, free: int, start: float = -inf) -> None:
         self.times = [start]
@@ -37,7 +37,7 @@ class Slots:
 
     @classmethod
     def within(cls, free: int, start: float, end: float) -> Slots:
-        """These resources from a start to an end, and nothing besides."""
+        """Slots in which only these resources are free, from start to end."""
         slots = cls(0)
         slots.give(free, start, end)
         return slots
@@ -60,21 +60,21 @@ class Slots:
         return self.times[at] if at < len(self.times) else inf
 
     def snapped(self, moment: float) -> float:
-        """This moment, or the beginning of a span that is less than two microseconds later.
+        """This moment, or the start of a span less than two microseconds later.
 
-        Quotas and limits count in microseconds: what they say is over may go on for a fraction of one.
+        Quotas and limits count whole microseconds, so their ends may be a fraction of one early.
         """
         at = bisect_left(self.times, moment)
         return self.times[at] if at < len(self.times) and self.times[at] - moment < 2e-6 else moment
 
     def forget_before(self, now: float) -> None:
-        """What was free in the past is of no interest, once there is much of it."""
+        """Drop past spans once there are many."""
         past = self.index(now)
         if past > 64:
             del self.times[:past], self.free[:past], self.counts[:past]
 
     def _split(self, moment: float) -> int:
-        """The span that begins at this moment; there is one from now on."""
+        """The index of the span that begins at this moment; a span is split if needed."""
         at = bisect_left(self.times, moment)
         if at == len(self.times) or self.times[at] != moment:
             self.times.insert(at, moment)
@@ -101,7 +101,7 @@ class Slots:
         self._merge(first)
 
     def cover(self, what: int, start: float, end: float) -> None:
-        """Nobody else may have these resources from start to end, whether they are free or not."""
+        """Mark these resources as taken from start to end, whether they are free or not."""
         if start >= end:
             return
         first = self._split(start)
@@ -114,7 +114,7 @@ class Slots:
         self._merge(first)
 
     def uncover(self, what: int, start: float, end: float) -> None:
-        """These resources are free from start to end, whether they were before or not."""
+        """Mark these resources as free from start to end, whether they were free before or not."""
         if start >= end:
             return
         first = self._split(start)
@@ -126,12 +126,12 @@ class Slots:
         self._merge(first)
 
     def _merge(self, at: int) -> None:
-        """Join a span with the one before if they are alike."""
+        """Join a span with the one before if both have the same free resources."""
         if 0 < at < len(self.times) and self.free[at] == self.free[at - 1]:
             del self.times[at], self.free[at], self.counts[at]
 
     def common(self, start: float, end: float) -> int:
-        """What is free all the time from start to end."""
+        """The resources that are free all the time from start to end."""
         at = self.index(start)
         found = self.free[at]
         times, free = self.times, self.free
@@ -158,8 +158,8 @@ class Slots:
         number, least, eligible = len(times), shape.least, shape.eligible
         pick, also = choosing or (None, ())
         start, first = after, self.index(after)
-        # The window is the spans from `first` up to `at`. What they have in common is never worked out twice:
-        # `since` is that of the spans from `middle` on, `until` that of the last one before, the last two, …
+        # The window is the spans from `first` up to `at`. Its intersection is kept like a queue of two
+        # stacks: `since` is that of the spans from `middle` on, `until` those of the last one, two, … before.
         middle = at = first
         since = eligible
         until: list[int] = []
@@ -194,7 +194,7 @@ class Slots:
                     if nearest < len(also) and (first + 1 == number or also[nearest] < times[first + 1]):
                         start = also[nearest]
                         continue
-            # Every window that begins before the span that spoils this one reaches at least as far.
+            # Every window that begins before the span that breaks this one includes that span too.
             first += 1
             if first < middle:
                 first = middle - _so_far(until[: middle - first], since, shape, exact=pick is None)
@@ -209,7 +209,7 @@ class Slots:
 
 
 def _so_far(sets: Sequence[int], within: int, shape: Shape, *, exact: bool) -> int:
-    """How many of these sets, each of which lies in the one before, might do."""
+    """How many of these sets, each a subset of the one before, may fit."""
     low, high = 0, len(sets)
     while low < high:
         middle = (low + high + 1) >> 1
@@ -222,12 +222,12 @@ def _so_far(sets: Sequence[int], within: int, shape: Shape, *, exact: bool) -> i
 
 
 class CountedSlots(Slots):
-    """Only numbers matter: which resources a job takes is nobody's concern."""
+    """Slots that count resources without distinguishing them."""
 
     def __init__(self, free: int, start: float = -inf) -> None:
         self.times = [start]
         self.free = [free]
-        self.counts = self.free  # the same list: what is free is a number
+        self.counts = self.free  # the same list: free resources are a number
 
     def copy(self) -> Slots:
         new = CountedSlots(0)

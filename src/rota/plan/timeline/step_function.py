@@ -1,6 +1,6 @@
 """An amount over time that changes in steps: how much of something is in use when.
 
-Moments and amounts are whole numbers, so that taking something away again leaves exactly what was before.
+Moments and amounts are integers, so that undoing an addition restores exactly the earlier state.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ _REMEMBERED: Final = 1000
 
 
 class Excess(NamedTuple):
-    """The last time within a window at which there is too much."""
+    """The last span of a window with too much in use."""
 
-    at: int  #: an instant of it
-    until: int  #: the first start after it that is possible
+    at: int  #: a moment in it
+    until: int  #: the first possible start after it
     amount: int
 
 
 class StepFunction:
-    """Zero but where something was added. Neighbouring steps always differ."""
+    """A step function, zero except where something was added. Neighbouring steps always differ."""
 
     __slots__ = ("_amounts", "_freed", "_known", "_times")
 
     def __init__(self) -> None:
-        self._times: list[float] = [-inf]  #: each amount holds from here to the next
+        self._times: list[float] = [-inf]  #: each amount holds from its time to the next
         self._amounts: list[int] = [0]
-        #: (most, length) → no start in [from, to) was possible when so much of `_freed` was there
+        #: (most, length) → (from, to, n): no start in [from, to) was possible when `_freed` had n entries
         self._known: dict[tuple[int, int], tuple[int, float, int]] = {}
-        self._freed: list[int] = []  #: where something began that was taken away again
+        self._freed: list[int] = []  #: starts of removed amounts
 
     def add(self, start: int, end: int, amount: int) -> None:
-        """So much more (or less) during [start, end)."""
+        """Add an amount, which may be negative, during [start, end)."""
         if start >= end or not amount:
             return
         if amount < 0 and self._known:
@@ -49,7 +49,7 @@ class StepFunction:
                 del amounts[edge], self._times[edge]
 
     def _edge(self, moment: int) -> int:
-        """The step that begins at this moment, made if there is none."""
+        """The index of the step that begins at this moment; a step is split if needed."""
         step = bisect_left(self._times, moment)
         if step == len(self._times) or self._times[step] != moment:
             self._times.insert(step, moment)
@@ -59,10 +59,10 @@ class StepFunction:
     def over(
         self, start: int, end: int, most: int, *, length: int | None = None, bound: float = inf
     ) -> Excess | None:
-        """Where in [start, end) there is more than `most` (≥ 0), or None.
+        """The last span of [start, end) with more than `most` (≥ 0) in use; None: there is none.
 
-        `until` is when there is not, from then on for as long. Where only what lies before `bound` matters the
-        window ends there, and `length` says how long it is as a whole.
+        Its `until` is the first later start from which the whole length fits. If only the time before `bound`
+        counts, the window ends there, and `length` is the full length.
         """
         times, amounts = self._times, self._amounts
         first, step = bisect_right(times, start) - 1, bisect_left(times, end) - 1
@@ -80,7 +80,7 @@ class StepFunction:
         return Excess(int(max(times[step], start)), int(until), amounts[step])
 
     def _later(self, start: int, step: int, most: int, length: int) -> float:
-        """The same as `_fits`, from where an earlier question for as much and as long has come to."""
+        """The same as `_fits`, resumed from the answer to an earlier question with the same amount and length."""
         since, key, begin = self._times[step], (most, length), start
         known = self._known.get(key)
         if known is not None and known[0] <= start <= known[1]:
@@ -88,7 +88,7 @@ class StepFunction:
             # A start is possible now only if something was freed while it would run.
             reached = min([reached, *(moment - length for moment in self._freed[seen:])])
             if reached < start:
-                begin = start  # what lies between has not been looked at since
+                begin = start  # the time between was not examined since
             if reached > since:
                 since, step = reached, bisect_right(self._times, reached) - 1
         found = self._fits(step, since, most, length)
@@ -102,7 +102,7 @@ class StepFunction:
         self._freed.clear()
 
     def _fits(self, step: int, since: float, most: int, length: int, bound: float = inf) -> float:
-        """The first start from `since` on, which lies in this step, that is possible."""
+        """The first possible start from `since` on, which lies in this step."""
         times, amounts = self._times, self._amounts
         last = len(times) - 1
         while True:
@@ -120,5 +120,5 @@ class StepFunction:
 
     @property
     def last(self) -> float:
-        """From here on nothing is in use; -inf: nothing is at all."""
+        """From this moment on nothing is in use; -inf: nothing ever was."""
         return self._times[-1]
