@@ -1,6 +1,5 @@
-"""How a site shares its resources: queues and their order, fair share, quotas, limits, the calendar, admission
-rules.
+"""How a site shares its resources: queues and their order, fair share, quotas, limits and admission rules.
 
-Rules and the arithmetic behind them. They decide whether and in which order; where a job goes is `plan.planner`'s
-or `plan.packing`'s business.
+Policies decide whether jobs may start and in which order. Where and when is decided by `plan.planner` and
+`plan.packing`, which import this package.
 """

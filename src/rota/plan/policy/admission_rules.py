@@ -1,11 +1,11 @@
-"""Admission rules: what a site makes of the jobs that are given to it, before they are taken in.
+"""Admission rules: what a site refuses, changes or adds when a job is submitted.
 
-A rule matches jobs and then does one thing: it fills in what they left open (`default`), holds values down
-(`cap`), decides them (`set`), or refuses the job (`reject`). Rules are data, and are tried in order on what
-the rules before have made of the job: what follows from a change (`_follow`) follows before the next one is tried.
-A cap that held goes on holding for what later defaults and queues give; only a later `set` goes beyond it.
+A rule matches jobs and then does one thing: fill in a missing value (`default`), lower values (`cap`), replace
+them (`set`), or refuse the job (`reject`). Rules are data and apply in order, each to the job as the earlier rules
+left it, with the consequences of their changes (`_follow`). A cap also limits values that later defaults and
+queues give; only a later `set` can exceed it.
 
-`plan.policy.rule_syntax` reads and writes them; nothing here knows where they are kept.
+`plan.policy.rule_syntax` reads and writes rules. Where they are stored is not known here.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from msgspec import Struct
 from rota.plan.language import expression
 from rota.plan.policy.policy import BESTEFFORT
 
-#: A value of a field or of a condition: texts, numbers in seconds, bytes or hundredths of a core, yes or no.
+#: A value of a field or condition: text, a number (seconds, bytes, hundredths of a core), or yes or no.
 Value = str | int | float | bool | tuple[str, ...]
 
 #: The levels that a site has unless it says otherwise.
 LEVELS: Final = ("host", "core")
-#: A queue that jobs get when no rule gives them one.
+#: The queue of jobs to which no rule gives one.
 LAST_QUEUE: Final = "default"
-#: Of these a job always has a value, whether somebody gave it or not.
+#: A job always has values of these, given by its user or learned.
 LEARNED: Final = ("mem", "disk", "time")
-#: What a job asks for that has no request.
+#: Fields of jobs without a request.
 OF_ONE_HOST: Final = ("cpus", "gpus")
 
 
 class JobFacts(Struct, frozen=True, kw_only=True):
-    """A job as rules see it. Fields are called as people call them."""
+    """A job as rules see it. Fields have the names that users write."""
 
     user: str = ""
     queue: str = ""  #: empty: not given
@@ -52,27 +52,27 @@ class JobFacts(Struct, frozen=True, kw_only=True):
     gpus: int = 0
     retries: int = 0
     retry_on: tuple[str, ...] | None = None
-    given: tuple[str, ...] = ()  #: of mem, disk and time, those that are not defaults
+    given: tuple[str, ...] = ()  #: which of mem, disk and time the user gave
     uses: tuple[str, ...] = ()  #: levels that its request names
-    walltimes: tuple[float | None, ...] = ()  #: those that the alternatives of its request give themselves
+    walltimes: tuple[float | None, ...] = ()  #: of the alternatives of its request
     interactive: bool = False
     reservation: bool = False
-    reservations: int = 0  #: of this user that would wait, this one included
+    reservations: int = 0  #: waiting reservations of this user, this one included
     system: bool = False  #: the deployment runs jobs of many users
     where: str = ""  #: a property expression, in its canonical text
-    wheres: tuple[str, ...] = ()  #: those of the groups of its request
-    unix_group: tuple[str, ...] = ()  #: of the user, where the manager runs
-    admin: bool = False  #: an administrator gave it
+    wheres: tuple[str, ...] = ()  #: expressions of the groups of its request
+    unix_group: tuple[str, ...] = ()  #: the user's Unix groups on the manager's host
+    admin: bool = False  #: submitted by an administrator
 
 
 class AdmissionRule(Struct, frozen=True, kw_only=True):
-    """One rule, read and checked."""
+    """One rule, parsed and checked."""
 
     name: str
     match: dict[str, Value] = {}  #: all of these must hold; empty: every job
     does: str  #: default, cap, set or reject
     values: dict[str, Value] = {}
-    message: str = ""  #: of a reject
+    message: str = ""  #: for `reject`
 
 
 class FieldChange(Struct, frozen=True):
@@ -87,9 +87,9 @@ class FieldChange(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """What became of a job."""
+    """The result of all rules for one job."""
 
-    facts: JobFacts  #: as it is after the rules, up to the one that refused it
+    facts: JobFacts  #: after all rules, or up to the one that refused it
     matched: tuple[str, ...] = ()  #: rules, in order
     steps: tuple[FieldChange, ...] = ()
     rejected_by: str = ""  #: a rule
@@ -103,8 +103,8 @@ def judge(
     queue_walltimes: Mapping[str, float] = {},
     levels: Sequence[str] = LEVELS,
 ) -> Verdict:
-    """Apply the rules in order. `queue_walltimes`: of queues that give one to jobs that have none; `levels`:
-    of the site, the largest first."""
+    """Apply the rules in order. `queue_walltimes`: queue → walltime for jobs without one. `levels`: the levels of
+    the site, the largest first."""
     matched: list[str] = []
     steps: list[FieldChange] = []
     caps: dict[str, float] = {}
@@ -165,15 +165,15 @@ def _holds(name: str, wanted: Value, facts: JobFacts, levels: Sequence[str], usu
 
 
 def _said_of_properties(facts: JobFacts) -> tuple[str, ...]:
-    """The expressions of a job, and the properties that they name; for a job without any, nothing said."""
+    """The expressions of a job and the properties that they name; an empty text for a job without any."""
     texts = [text for text in (facts.where, *facts.wheres) if text]
     names = {name for text in texts for name in expression.names(expression.parse(text))}
     return (*texts, *sorted(names)) or ("",)
 
 
 def _amount(field: str, facts: JobFacts, usual: float | None) -> float:
-    """How much of something it asks for. Without a walltime it has the `usual` one of its queue, or asks for all
-    the time there is."""
+    """How much of a field it asks for. A job without a walltime has the `usual` one of its queue, else an infinite
+    one."""
     if field == "walltime":
         return _longest(facts, usual)
     amount = getattr(facts, field)
@@ -188,7 +188,7 @@ def _longest(facts: JobFacts, usual: float | None = None) -> float:
 
 
 def _any_of(patterns: tuple[str, ...], words: Sequence[str]) -> bool:
-    """Patterns with `*`; one of them must match a word, and none that begins with `!` may."""
+    """Does a pattern with `*` match a word, and no pattern after a `!`?"""
     refused = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
     if any(fnmatchcase(word, pattern) for pattern in refused for word in words):
         return False
@@ -197,10 +197,10 @@ def _any_of(patterns: tuple[str, ...], words: Sequence[str]) -> bool:
 
 
 def _reached(uses: tuple[str, ...], levels: Sequence[str]) -> tuple[str, ...]:
-    """The levels that a request names, and those below them: who takes a switch takes its hosts."""
+    """The levels that a request names and all levels below: a job that takes a switch takes its hosts."""
     names = [_level(name) for name in uses]
     top = min((levels.index(name) for name in names if name in levels), default=len(levels))
-    return (*names, *levels[top:-1])  # the last level is the resource itself, which everybody uses
+    return (*names, *levels[top:-1])  # the last level is the resource itself, which every job uses
 
 
 def _level(name: str) -> str:
@@ -218,10 +218,10 @@ def _applied(
     queue_walltimes: Mapping[str, float],
     caps: dict[str, float],
 ) -> JobFacts:
-    for field in sorted(rule.values, key=lambda each: each == "type"):  # what it is decides last
+    for field in sorted(rule.values, key=lambda each: each == "type"):  # types last: they may change the queue
         value = rule.values[field]
         if field in OF_ONE_HOST and facts.walltimes:
-            continue  # its request says how many
+            continue  # its request has the numbers
         if rule.does == "cap":
             assert isinstance(value, int | float)
             caps[field] = min(value, caps.get(field, math.inf))
@@ -250,7 +250,7 @@ def _applied(
 
 
 def _follow(field: str, facts: JobFacts) -> JobFacts:
-    """What else is so now that this field was changed."""
+    """Keep the besteffort queue and the besteffort type consistent after a change of either."""
     by_queue, by_type = facts.queue == BESTEFFORT, BESTEFFORT in facts.type
     if by_queue == by_type:
         return facts
@@ -268,7 +268,7 @@ def _longest_given(facts: JobFacts) -> float | None:
 
 
 def _is_given(field: str, value: Value, facts: JobFacts, queue_walltimes: Mapping[str, float]) -> bool:
-    """A default fills what neither the job nor its queue says."""
+    """Does the job or its queue have a value already, so that a default does not apply?"""
     if field == "type" and isinstance(value, tuple) and BESTEFFORT in value:
         return bool(facts.type) or facts.queue not in ("", LAST_QUEUE, BESTEFFORT)
     if field == "retry_on":
@@ -304,7 +304,7 @@ def _set(field: str, value: Value, facts: JobFacts, *, whole: bool) -> JobFacts:
         assert isinstance(value, str)
         return msgspec.structs.replace(facts, where=expression.conjoined(facts.where, value))
     if field == "walltime":
-        # A default leaves alternatives alone that say it themselves.
+        # A default does not change alternatives with a walltime of their own.
         each = tuple(value if whole and one is not None else one for one in facts.walltimes)
         return msgspec.structs.replace(facts, walltime=value, walltimes=each)
     given = facts.given

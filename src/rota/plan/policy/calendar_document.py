@@ -14,7 +14,7 @@ _FIELDS: Final = ("periodical", "oneshot", "sets")
 
 
 class CalendarParts(NamedTuple):
-    """A document of a calendar, taken apart; the rows may have a description as their last part."""
+    """The parts of a calendar document. A row may have a description as its last element."""
 
     weekly: list[list[str]]  #: period, rule set
     oneshot: list[list[str]]  #: start, end, rule set
@@ -22,7 +22,7 @@ class CalendarParts(NamedTuple):
 
 
 def parse_calendar(found: object, clock: Clock) -> Calendar:
-    """A calendar as it stands in JSON: `periodical`, `oneshot` and `sets`. Raises `BadInput`."""
+    """The calendar in a JSON value with `periodical`, `oneshot` and `sets`. Raises `BadInput`."""
     parts = calendar_parts(found)
     weekly = [(parse_weekly(row[0]), row[1]) for row in parts.weekly]
     oneshot = []
@@ -35,10 +35,10 @@ def parse_calendar(found: object, clock: Clock) -> Calendar:
 
 
 def calendar_parts(found: object) -> CalendarParts:
-    """Periods whose rule sets are there, and these sets. Raises `BadInput`.
+    """Checked periods and rule sets of a document. Raises `BadInput`.
 
-    As in a file of OAR, a period may have a description behind its rule set, and rule sets may stand beside the
-    periods under their own names.
+    As in OAR's files, a period may have a description after its rule set, and rule sets may be top-level keys
+    beside the periods.
     """
     if not isinstance(found, dict):
         raise BadInput("calendar is not an object", hint='write {"periodical": […], "oneshot": […], "sets": {…}}')
@@ -61,7 +61,7 @@ def calendar_parts(found: object) -> CalendarParts:
 
 
 def _rows(found: Mapping[str, object], name: str, parts: tuple[str, ...], example: str) -> list[list[str]]:
-    """The rows of a field; each may have a description as its last part, which says nothing to us."""
+    """The rows of a field. Each may have a description as its last element, which is ignored."""
     rows = found.get(name, [])
     if not isinstance(rows, list):
         raise BadInput(f"{name} of the calendar is not a list", hint=f"write [{example}]")

@@ -18,7 +18,7 @@ _ONCE: Final = 3
 
 
 class CalendarFile(Struct, frozen=True):
-    """What a file says, each record under its name."""
+    """The records of a file, by name."""
 
     periods: dict[str, PeriodRecord]
     quotas: dict[str, QuotaRecord]
@@ -26,7 +26,7 @@ class CalendarFile(Struct, frozen=True):
 
 
 def read_calendar(found: object) -> CalendarFile:
-    """The records that a document describes. Raises `BadInput`, which names the entry."""
+    """The records in a document. Raises `BadInput`, which names the entry."""
     parts = calendar_parts(found)
     if not parts.weekly and not parts.oneshot:
         raise BadInput(

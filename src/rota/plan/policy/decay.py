@@ -1,7 +1,6 @@
-"""Use that fades: after a half-life it counts half, and beyond a window not at all.
+"""Decaying usage: after a half-life it counts half, beyond a window not at all.
 
-As all of it fades alike, everything is kept as of one moment, and shares never need to be worked out anew while
-time passes.
+All use decays at the same rate, so amounts are stored as of one moment and shares need no update as time passes.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ from typing import Final
 from rota.plan.policy.usage_history import HOUR_S, History, UserProject
 
 _MOST_HALVINGS: Final = 64.0
-#: Less than this part of all use is nothing that anybody has to be shared with for.
+#: A user with less than this part of all use is not active.
 _TRACE: Final = 1e-6
-#: A window is left behind in so many steps, or hour by hour.
+#: Use leaves the window in so many steps, or hourly.
 _STEPS: Final = 24
 
 
 class Usage:
-    """Resource-seconds that users and projects have used and asked for, as they fade."""
+    """Resource-seconds that users and projects have used and asked for, with decay."""
 
     def __init__(
         self, half_life_s: float, *, window_s: float | None = None, history: History | None = None
@@ -30,7 +29,7 @@ class Usage:
         if window_s is not None and history is None:
             history = History(first_s=min(HOUR_S, window_s / _STEPS))
         self._history = history if window_s is not None else None
-        self._looked = -1  #: at which span the window was last looked at
+        self._looked = -1  #: the span at which the window was last applied
         self._as_of = 0.0
         self._pairs: dict[UserProject, list[float]] = {}  #: used, asked
         self._used: dict[str, float] = {}
@@ -41,7 +40,7 @@ class Usage:
 
     @classmethod
     def of(cls, history: History, now: float, *, half_life_s: float, window_s: float | None) -> Usage:
-        """What a history comes to now. The history stays as it is."""
+        """The usage that a history amounts to now. The history is not changed."""
         found = cls(half_life_s, window_s=window_s, history=history.copy() if window_s is not None else None)
         found._count(history, now)
         return found
@@ -56,13 +55,13 @@ class Usage:
     # -- use comes
 
     def add(self, user: str, project: str, used: float, asked: float, at: float) -> None:
-        """This was used, and so much asked for, at that time."""
+        """Add resource-seconds used and asked for at a time."""
         if self._history is not None:
             self._history.add((user, project), used, asked, at)
         self._add((user, project), used, asked, at)
 
     def charge(self, who: UserProject, width: float, since: float, until: float) -> None:
-        """So many resources were held, as they were asked for, from one moment to another: it fades meanwhile."""
+        """Add resources held from one moment to another, used as asked for. Decays within that span, too."""
         held = width * max(0.0, until - since)
         if self._history is not None:
             self._history.add(who, held, held, (since + until) / 2)
@@ -74,7 +73,7 @@ class Usage:
     def _add(self, who: UserProject, used: float, asked: float, at: float) -> None:
         halvings = (at - self._as_of) / self.half_life_s
         if abs(halvings) > _MOST_HALVINGS:
-            # Numbers would grow beyond measure: everything as of now.
+            # Weights would overflow: move the reference time.
             if not self._all_used and not self._all_asked:
                 self._as_of, halvings = at, 0.0
             elif halvings > 0:
@@ -99,11 +98,11 @@ class Usage:
         for pair in self._pairs.values():
             pair[0] *= factor
             pair[1] *= factor
-        # From the parts: a total that loses to rounding differently would make shares of more than all.
+        # Sum the parts again: totals that round differently would give shares above 1.
         self._all_used, self._all_asked = sum(self._used.values()), sum(self._asked.values())
 
     def look(self, now: float) -> None:
-        """Time has passed: what is beyond the window does not count any more."""
+        """Drop use that has left the window."""
         history = self._history
         if history is None or self._looked == (span := int(now // history.first_s)):
             return
@@ -113,18 +112,18 @@ class Usage:
         self._all_used = self._all_asked = 0.0
         self._count(history, now)
 
-    # -- what it comes to
+    # -- results
 
     def used(self, user: str, at: float) -> float:
-        """Resource-seconds used by a user, as they count at a time."""
+        """Decayed resource-seconds that a user used, as of a time."""
         return self._used.get(user, 0.0) * self._faded(at)
 
     def asked(self, user: str, at: float) -> float:
-        """The same of what was asked for."""
+        """Decayed resource-seconds that a user asked for."""
         return self._asked.get(user, 0.0) * self._faded(at)
 
     def used_by_project(self, project: str, at: float) -> float:
-        """The same of what a project used."""
+        """Decayed resource-seconds that a project used."""
         return self._by_project.get(project, 0.0) * self._faded(at)
 
     def _faded(self, at: float) -> float:
@@ -132,7 +131,7 @@ class Usage:
         return float(0.5 ** max(-_MOST_HALVINGS, halvings))
 
     def share_used(self, user: str) -> float:
-        """The user's part of all use, at whatever time; 0 if there is none."""
+        """The user's part of all use, which does not depend on the time; 0 if there is no use."""
         return _share(self._used.get(user, 0.0), self._all_used)
 
     def share_asked(self, user: str) -> float:
@@ -144,7 +143,7 @@ class Usage:
         return _share(self._by_project.get(project, 0.0), self._all_used)
 
     def active(self, jobs: Iterable[UserProject] = ()) -> set[UserProject]:
-        """Who has use that counts, or is among these, who have waiting or running jobs."""
+        """Users and projects with use that counts, or with waiting or running jobs (`jobs`)."""
         least_used, least_asked = _TRACE * self._all_used, _TRACE * self._all_asked
         found = {who for who, (used, asked) in self._pairs.items() if used > least_used or asked > least_asked}
         found.update(jobs)

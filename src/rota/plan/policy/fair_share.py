@@ -1,6 +1,6 @@
-"""Fair share: what part of the site users and projects should have, and how far above it they are.
+"""Fair share: the target shares of users and projects, and their karma: how far their use exceeds its target.
 
-Whatever is said of anybody's standing, by a plan or to a person, is worked out here.
+Plans and reports both use these functions, so that they never disagree.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _WEEK_S: Final = 7 * 86400.0
 
 
 class Targets:
-    """The parts of the site that users and projects should have, by the shares of one queue."""
+    """The target shares of users and projects in one queue."""
 
     def __init__(self, queue: Queue, active: Iterable[UserProject]) -> None:
         self._shares = queue.shares
@@ -39,14 +39,14 @@ class Targets:
         self._left = max(0.0, 1 - given) / max(1, others)
 
     def project(self, name: str) -> float:
-        """Of a project: its share, or an equal part of what the shares of others leave."""
+        """The target of a project: its share, or an equal part of what other shares leave."""
         share = self._shares.get(f"{PROJECT}{name}")
         if share is not None:
             return share * self._scale
         return self._left if self.by_project else self._equal
 
     def user(self, name: str, project: str) -> float:
-        """Of a user: the share, or an equal part; where projects have shares, of those the user is active in."""
+        """The target of a user: the share, or an equal part; of the active projects if projects have shares."""
         share = self._shares.get(name)
         if share is not None:
             return share
@@ -56,20 +56,20 @@ class Targets:
         return sum(self.project(each) / max(1, len(self._of_project.get(each, ()))) for each in projects)
 
     def user_by(self, name: str) -> str:
-        """Where that comes from, in words."""
+        """Where a user's target comes from, in a word."""
         if name in self._shares:
             return "share"
         return "projects" if self.by_project else "equal"
 
     def project_by(self, name: str) -> str:
-        """The same of a project."""
+        """Where a project's target comes from, in a word."""
         if f"{PROJECT}{name}" in self._shares:
             return "share"
         return "rest" if self.by_project else "equal"
 
 
 class ShareTarget(NamedTuple):
-    """One of the three parts of karma: a weight, and how far a share is above its target."""
+    """One of the three terms of karma: a weight, a share and its target."""
 
     name: str  #: project, used or asked
     weight: float
@@ -82,14 +82,14 @@ class ShareTarget(NamedTuple):
 
 
 def project_weight(fair_share: FairShare, targets: Targets) -> float:
-    """How much a project's use counts: where nobody said so, only if projects have shares."""
+    """The weight of a project's use; by default 1 if projects have shares, else 0."""
     return fair_share.project if fair_share.project is not None else float(targets.by_project)
 
 
 def share_targets(
     who: UserProject, *, usage: Usage, targets: Targets, fair_share: FairShare
 ) -> tuple[ShareTarget, ShareTarget, ShareTarget]:
-    """What a user's karma in a project is made of."""
+    """The three terms of a user's karma in a project."""
     user, project = who
     goal = targets.user(user, project)
     return (
@@ -105,7 +105,7 @@ def share_targets(
 
 
 def karma(ask: Ask, *, usage: Usage, targets: Targets, fair_share: FairShare) -> float:
-    """How far above their share the user and the project are; the lowest goes first."""
+    """How far the user and the project are above their targets; the lowest goes first."""
     of_project, used, asked = share_targets(
         (ask.user, ask.project), usage=usage, targets=targets, fair_share=fair_share
     )
@@ -113,7 +113,7 @@ def karma(ask: Ask, *, usage: Usage, targets: Targets, fair_share: FairShare) ->
 
 
 def multifactor(ask: Ask, *, waited_s: float, usage: Usage, targets: Targets, fair_share: FairShare) -> float:
-    """Waiting, share and priority in one number; the highest goes first. A target of 0 is always exceeded."""
+    """Wait, share and priority in one number; the highest goes first. A target of 0 is always exceeded."""
     of_project, used, _asked = share_targets(
         (ask.user, ask.project), usage=usage, targets=targets, fair_share=fair_share
     )

@@ -1,4 +1,4 @@
-"""Who goes first within a queue: by submission, by fair share, or by several things together."""
+"""The order of jobs within a queue: by submission, by fair share, or multifactor."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def order_key(
     targets: Targets | None,
     fair_share: FairShare,
 ) -> float:
-    """By the order of the queue; lower goes first, and of equals whoever was submitted first.
+    """The sort key in the order of the queue; the lowest goes first, ties by submission.
 
-    `targets` are those of the queue, None where jobs go in the order of their submission.
+    `targets`: the share targets of the queue; None if its order is fifo.
     """
     if targets is None:
         return 0.0
@@ -31,7 +31,7 @@ def order_key(
 
 
 def starves(queue: Queue, *, submitted: float, now: float) -> bool:
-    """Has it waited for longer than anybody should?"""
+    """Has it waited longer than the queue's `max_wait_s`?"""
     return now - submitted > queue.max_wait_s
 
 
@@ -48,7 +48,7 @@ def rank(
     targets: Targets | None,
     fair_share: FairShare,
 ) -> Rank:
-    """Queue, starvation, the job's priority, the order of the queue, submission; the lowest goes first."""
+    """The rank: queue, starvation, priority, order of the queue, submission. The lowest goes first."""
     if starves(queue, submitted=submitted, now=now):
         return (-queue.priority, 0, 0, 0.0, submitted)
     key = order_key(

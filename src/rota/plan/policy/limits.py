@@ -1,6 +1,6 @@
-"""Named capacities and who uses how much of them: global, on each host, shared, alone, within hours.
+"""Limits: named capacities, global or per host, of which jobs take units, shared or exclusively, within hours.
 
-Only bookkeeping: whoever places jobs asks what a job lacks, takes and gives back.
+Only bookkeeping: the placement asks what a job lacks, takes units and gives them back.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from msgspec import Struct
 
 from rota.plan.need import LimitUse
 
-#: What holds down how many elements of one array run at once.
+#: Names of the limits that cap how many elements of an array run at once.
 ARRAY_LIMIT: Final = re.compile(r"array-[0-9a-f]{12}")
 
 
 class Window(Struct, frozen=True, array_like=True, gc=False):
-    """Hours of the day in which jobs may start, in minutes after midnight, of which seconds are parts; may cross
-    midnight."""
+    """Hours of the day in which jobs may start, in minutes after midnight with seconds as fractions. They may
+    cross midnight."""
 
     start: int | float
     end: int | float
@@ -35,12 +35,12 @@ class Window(Struct, frozen=True, array_like=True, gc=False):
 
 
 def minute_at(hour: int, minute: int, second: int) -> int | float:
-    """The minute of the day; a moment and the end of a window are reckoned alike, so that they are equal."""
+    """The minute of the day. Moments and ends of windows use this same arithmetic, so that they compare equal."""
     return hour * 60 + minute + second / 60 if second else hour * 60 + minute
 
 
 def clock_at(minute: float) -> tuple[int, int, int]:
-    """The opposite: hour, minute and second."""
+    """Hour, minute and second of a minute of the day."""
     seconds = round(minute * 60)
     return seconds // 3600, seconds // 60 % 60, seconds % 60
 
@@ -58,7 +58,7 @@ class Limit(Struct, frozen=True, array_like=True, gc=False):
     window: Window | None = None
     hosts: tuple[tuple[str, int], ...] = ()  #: units on each host: the limit is per host
     by_jobs: bool = False  #: declared by jobs that named it with a number, not by a person
-    owner: str = ""  #: then of this user; empty: not known, of one that an earlier version kept
+    owner: str = ""  #: then the user who did; empty: unknown, from an earlier version
 
 
 class _Meter:
@@ -73,7 +73,7 @@ class _Meter:
         self.alone = 0  #: holders that have it exclusively: one, unless the limit changed meanwhile
 
     def could(self, use: LimitUse) -> bool:
-        """Were it free, would it do?"""
+        """Would the capacity be enough if nothing were in use?"""
         return self.capacity is None or self.capacity >= use.units
 
     def has(self, use: LimitUse) -> bool:
@@ -93,19 +93,19 @@ class Limits:
 
     def __init__(self) -> None:
         self._declared: dict[str, Limit] = {}
-        #: limit → host, and "" for all hosts together: both are counted, whatever the scope is now
+        #: limit → host, or "" for all hosts: both are counted, because the scope may change
         self._meters: dict[str, dict[str, _Meter]] = {}
         self.minute: float = 0  #: of the day, local time
 
     # -- declarations
 
     def declare(self, limit: Limit) -> None:
-        """From now on the limit is like this; those who use it keep what they have."""
+        """Declare or change a limit. Jobs keep the units they have."""
         self._declared[limit.name] = limit
         self._set_capacities(limit.name)
 
     def withdraw(self, name: str) -> None:
-        """There is no such limit any more: it stops nobody."""
+        """Remove a limit: it holds back no job any more."""
         self._declared.pop(name, None)
         self._set_capacities(name)
 
@@ -114,7 +114,7 @@ class Limits:
             meter.capacity = self._capacity(name, host)
 
     def _capacity(self, name: str, host: str) -> int | None:
-        """What is declared for this host, or, if it is empty, for all together."""
+        """The capacity on this host, or, if it is empty, on all together."""
         limit = self._declared.get(name)
         if limit is None:
             return None
@@ -145,7 +145,7 @@ class Limits:
     # -- questions
 
     def stopped(self, uses: tuple[LimitUse, ...]) -> str | None:
-        """A limit of these that no end of a job could open: too small, or outside its hours."""
+        """The first of these limits that no end of a job can open: too small, or outside its hours."""
         for use in uses:
             limit = self._declared.get(use.name)
             if limit is None:
@@ -160,7 +160,7 @@ class Limits:
         return None
 
     def missing(self, uses: tuple[LimitUse, ...], host: str) -> list[str]:
-        """The limits of which this job, on this host, cannot have its units now."""
+        """The limits that lack units for this use on this host now."""
         found = []
         for use in uses:
             limit = self._declared.get(use.name)
@@ -169,7 +169,7 @@ class Limits:
         return found
 
     def fitting(self, uses: tuple[LimitUse, ...]) -> int | None:
-        """How many such jobs could begin now, as far as global limits go; None: any number."""
+        """How many such jobs global limits allow to start now; None: any number."""
         most: int | None = None
         for use in uses:
             limit = self._declared.get(use.name)
@@ -187,7 +187,7 @@ class Limits:
         return most
 
     def left(self, name: str) -> float:
-        """How many units could be had now, on all hosts together."""
+        """How many units are free now, on all hosts together."""
         limit = self._declared.get(name)
         if limit is None:
             return inf
@@ -204,7 +204,7 @@ class Limits:
         return (meter.used, meter.alone > 0) if meter is not None else (0, False)
 
     def over(self, name: str) -> list[tuple[str, int]]:
-        """(host, used) where a limit is in use beyond its capacity, which was lowered."""
+        """(host, used) where more units are in use than a lowered capacity allows."""
         return [
             (host, meter.used)
             for host, meter in self._meters.get(name, {}).items()

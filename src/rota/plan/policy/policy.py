@@ -9,32 +9,32 @@ from msgspec import Struct, field
 ORDERS: Final = ("fifo", "fairshare", "multifactor")
 BACKFILLS: Final = ("none", "easy", "easy-sjbf", "conservative")
 
-#: A queue and a type: who is so by one is so by the other.
+#: A queue and a type: a job has both or neither.
 BESTEFFORT: Final = "besteffort"
 
-#: What the share of a project is called by, before its name.
+#: Prefix of a project's name among the shares of a queue.
 PROJECT: Final = "project:"
 
-#: A reservation waits so long for resources that are missing, then begins with fewer.
+#: A reservation waits so long for missing resources, then starts with fewer.
 PATIENCE_S: Final = 300.0
 
 
 class Queue(Struct, frozen=True, kw_only=True):
-    """Jobs of a queue with a higher priority are planned first; queues of equal priority together."""
+    """A queue. Queues of higher priority are planned first, queues of equal priority together."""
 
     priority: int = 2
     order: str = "fifo"
     backfill: str = "conservative"
-    walltime_s: float | None = None  #: for jobs that give none
-    max_wait_s: float = 7 * 86400.0  #: who waited so long goes to the front
+    walltime_s: float | None = None  #: for jobs without one
+    max_wait_s: float = 7 * 86400.0  #: a job that waited this long goes to the front
     shares: dict[str, float] = {}  #: user, or "project:NAME" → target share
-    max_priority: int | None = None  #: jobs of users have no higher one; None: any
-    admins_only: bool = False  #: only administrators may name it; rules may put jobs of others there
-    closed: bool = False  #: takes no new jobs; those that are in it go on
+    max_priority: int | None = None  #: the highest priority that users may give; None: any
+    admins_only: bool = False  #: only administrators may submit to it; rules may put any job there
+    closed: bool = False  #: takes no new jobs; jobs in it stay
     closed_reason: str = ""
 
 
-#: No weight of fair share is larger.
+#: The largest weight of fair share.
 MOST_WEIGHT: Final = 1000
 
 
@@ -45,7 +45,7 @@ class FairShare(Struct, frozen=True, kw_only=True):
     used: float = 1.0
     asked: float = 1.0
     half_life_s: float = 7 * 86400.0
-    window_s: float | None = None  #: what is older does not count at all; None: it only fades
+    window_s: float | None = None  #: older use does not count; None: it only decays
 
 
 DEFAULT_QUEUES: Final = {
@@ -60,4 +60,4 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     queues: dict[str, Queue] = field(default_factory=lambda: dict(DEFAULT_QUEUES))
     fair_share: FairShare = FairShare()
-    depth: int = 10_000  #: so many jobs hold planned starts
+    depth: int = 10_000  #: at most so many jobs have planned starts

@@ -1,7 +1,7 @@
-"""What records of queues and rules may say; `core.site.policy` makes a policy of them.
+"""Records of queues, fair share and admission rules; `core.site.policy` builds a policy from them.
 
-A queue's record holds what differs from the defaults of a queue. A rule's record holds the rule without its
-name, its place among the others, or that a built-in rule is not wanted.
+The record of a queue holds its differences from the defaults. The record of a rule holds the rule and its rank, or
+removes a built-in rule.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Time = Annotated[float, Meta(gt=0, le=MAX_SECONDS)]
 
 
 class QueueRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A queue as it is written down: what is None is as in every queue."""
+    """The record of a queue; None: the default."""
 
     priority: Annotated[int, Meta(ge=0, le=MOST_PRIORITY)] | None = None
     order: str | None = None
@@ -46,7 +46,7 @@ Weight = Annotated[float, Meta(ge=0, le=MOST_WEIGHT)]
 
 
 class FairShareRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Fair share as it is written down: what is None is as everywhere."""
+    """The record of the fair share settings; None: the default."""
 
     project: Weight | None = None
     used: Weight | None = None
@@ -56,19 +56,19 @@ class FairShareRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 def read_fair_share(value: Any) -> FairShare:
-    """The constants of fair share that a record holds. Raises `BadInput`."""
+    """The fair share settings in a record. Raises `BadInput`."""
     record = _converted(f"setting '{FAIR_SHARE}'", value, FairShareRecord)
     own = {field: each for field in record.__struct_fields__ if (each := getattr(record, field)) is not None}
     return FairShare(**own)
 
 
 def check_queue(name: str, value: Any) -> None:
-    """Raise `BadInput` unless there may be such a queue."""
+    """Raise `BadInput` unless this is a valid record of a queue."""
     read_queue(name, value)
 
 
 def read_queue(name: str, value: Any) -> Queue:
-    """The queue that a record describes. Raises `BadInput`."""
+    """The queue in a record. Raises `BadInput`."""
     if not QUEUE_NAME.fullmatch(name):
         raise BadInput(
             f"'{name[:40]}' cannot be a queue", hint="names have letters, digits and . _ - (at most 64)"
@@ -86,7 +86,7 @@ def read_queue(name: str, value: Any) -> Queue:
     return msgspec.structs.replace(DEFAULT_QUEUES.get(name, Queue()), **own)
 
 
-#: Fields of a queue's record that decide who gets in, not how its jobs are planned.
+#: Fields of a queue that concern admission, not planning.
 _OF_ADMISSION: Final = frozenset(("closed", "closed_reason"))
 
 
@@ -96,8 +96,8 @@ def decides_plans(name: str, value: Any) -> bool:
 
 
 def opened_or_closed(name: str, value: Any, reason: str | None) -> dict[str, Any] | None:
-    """The record of a queue that takes no new jobs, for this reason, or (None) takes them again; None: it has
-    nothing to say any more. Raises `BadInput`."""
+    """The record of a queue that is closed for this reason, or opened if the reason is None. Returns None if no
+    record is needed any more. Raises `BadInput`."""
     record = {field: each for field, each in (value or {}).items() if field not in _OF_ADMISSION}
     if reason is not None:
         record |= {"closed": True, **({"closed_reason": reason} if reason else {})}
@@ -116,14 +116,14 @@ def _converted(what: str, value: Any, kind: Any) -> Any:
 
 
 class RankedRule(Struct, frozen=True):
-    """A rule and its place."""
+    """An admission rule and its rank."""
 
     rank: float
     rule: AdmissionRule
-    built_in: bool  #: as every site has it
+    built_in: bool  #: unchanged
 
 
-#: Rules that come with Rota, with room between them.
+#: The built-in rules, with gaps between their ranks.
 BUILT_IN_RULES: Final = {
     rule.name: RankedRule(100.0 * place, rule, built_in=True) for place, rule in enumerate(BUILT_IN, 1)
 }
@@ -132,12 +132,12 @@ REMOVED: Final = {"removed": True}
 
 
 def check_rule(name: str, value: Any) -> None:
-    """Raise `BadInput` unless there may be such a record of a rule."""
+    """Raise `BadInput` unless this is a valid record of a rule."""
     read_ranked_rule(name, value)
 
 
 def read_ranked_rule(name: str, value: Any) -> RankedRule | None:
-    """The rule that a record holds; None: a built-in rule is not wanted. Raises `BadInput`."""
+    """The rule in a record; None: it removes a built-in rule. Raises `BadInput`."""
     check_name(name)
     if value == REMOVED:
         if name not in BUILT_IN_RULES:
@@ -155,7 +155,7 @@ def read_ranked_rule(name: str, value: Any) -> RankedRule | None:
 
 
 def ranked_rule_record(rule: AdmissionRule, rank: float) -> dict[str, Any]:
-    """The record of a rule at this place."""
+    """The record of a rule with this rank."""
     body = write_rule(rule)
     del body["name"]
     return {"rank": rank, **body}

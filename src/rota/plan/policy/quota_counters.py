@@ -1,7 +1,7 @@
-"""What the jobs hold that a rule of quotas counts together, and whether one more would be too much.
+"""Counters of quota rules: what jobs hold, and whether one more job would exceed a limit.
 
-Each question names the limit in the way and a moment before which no start is possible; whoever asks goes on
-from there.
+An answer names the limit that would be exceeded, and a moment before which no start is possible. The caller tries
+again from there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HOURS: Final = "resource-hours"
 
 
 class QuotaHolding(NamedTuple):
-    """What a job holds, and when."""
+    """What a job holds, from when to when."""
 
     resources: int
     start: int
@@ -28,7 +28,7 @@ class QuotaHolding(NamedTuple):
 
 
 class QuotaCounter:
-    """What the jobs hold that some rules count together."""
+    """What the jobs hold that rules of one pattern count together."""
 
     __slots__ = ("areas", "jobs", "rules", "steps")
 
@@ -47,7 +47,7 @@ class QuotaCounter:
                 self.steps.setdefault(HOURS, StepFunction())
 
     def last(self) -> float:
-        """When the last of its jobs ends."""
+        """When the last of the counted jobs ends."""
         return max((held.end for held in self.jobs.values()), default=-inf)
 
 
@@ -59,18 +59,18 @@ class QuotaHit(NamedTuple):
     again: float  #: no start before this moment is possible
     counter: QuotaCounter
     since: int
-    until: int  #: those who hold something within [since, until) are in the way; nobody if it is empty
+    until: int  #: jobs that hold something within [since, until) are in the way; none if it is empty
 
 
 def alone(rule: QuotaRule, resources: int) -> str:
-    """What a job that is too much alone has too much of."""
+    """The limit that a job exceeds on its own."""
     if 0 <= rule.resources < resources:
         return RESOURCES
     return JOBS if rule.jobs == 0 else HOURS
 
 
 def always(counter: QuotaCounter, rule: QuotaRule, resources: int, start: int, length: int) -> QuotaHit | None:
-    """A rule without a calendar: too much at an instant, of any of the three."""
+    """Check a permanent rule: are its three limits kept at every moment?"""
     worst: QuotaHit | None = None
     limits = ((RESOURCES, rule.resources, resources), (JOBS, rule.jobs, 1), (HOURS, rule.area, resources * length))
     for what, limit, own in limits:
@@ -87,7 +87,7 @@ def always(counter: QuotaCounter, rule: QuotaRule, resources: int, start: int, l
 def within(
     counter: QuotaCounter, rule: QuotaRule, resources: int, start: int, length: int, pieces: list[CalendarPiece]
 ) -> QuotaHit | None:
-    """A rule of the calendar: too much at an instant at which its set applies, or in all of a period."""
+    """Check a rule of the calendar: at every moment at which its set applies, and over each whole period."""
     worst: QuotaHit | None = None
     for what, limit, own in ((RESOURCES, rule.resources, resources), (JOBS, rule.jobs, 1)):
         if limit == NO_LIMIT or not own:
@@ -96,7 +96,7 @@ def within(
             if any(occurrence.set == rule.set for occurrence in piece.occurrences):
                 hit = _at_instants(counter, rule, what, limit - own, start, length, piece)
                 if hit is not None:
-                    # An earlier one cannot stay in the way for longer.
+                    # An earlier piece cannot block for longer.
                     if worst is None or hit.again > worst.again:
                         worst = hit
                     break
@@ -133,7 +133,7 @@ def _in_all(
 
 
 def _first_within(occurrence: Occurrence, start: int, length: int, room: int) -> int:
-    """The first later start at which no more than `room` of such a length lies in the occurrence.
+    """The first later start for which at most `room` of the length lies within the occurrence.
 
     The overlap is linear between starts at which either end of the job passes an edge of a part.
     """

@@ -1,6 +1,6 @@
-"""What records of quotas and of calendar periods may say, and the quotas that they are together.
+"""Records of quotas and calendar periods, and the `Quotas` that they make.
 
-A quota is named by its rule, and by the rule set if it belongs to one; a period by its hours or dates and by
+The name of a quota is its rule, after its rule set if it has one. The name of a period is its hours or dates, and
 the rule set that applies then.
 """
 
@@ -23,7 +23,7 @@ from rota.plan.site.clock import Clock
 
 T = TypeVar("T")
 
-#: A number, ALL, or a part of it such as 0.5*ALL.
+#: A number, ALL, or a fraction such as 0.5*ALL.
 Limit = int | float | str
 
 _LONGEST_SET: Final = 64
@@ -31,7 +31,7 @@ _LONGEST_DESCRIPTION: Final = 255
 
 
 class QuotaRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One rule of quotas."""
+    """The record of one quota rule."""
 
     rule: str  #: queue,project,type,user
     limits: list[Limit]  #: resources, jobs, resource-hours
@@ -50,7 +50,7 @@ class PeriodRecord(
     omit_defaults=True,
     rename={"start": "from", "end": "to"},
 ):
-    """When a rule set applies: weekly hours, or once, from a moment up to another."""
+    """When a rule set applies: in weekly hours, or once from a start to an end."""
 
     set: str
     period: str = ""
@@ -166,7 +166,7 @@ def sets_of(quotas: Mapping[str, Any]) -> dict[str, dict[str, list[Limit]]]:
 
 
 def calendar_of(quotas: Mapping[str, Any], periods: Mapping[str, Any], clock: Clock) -> Calendar:
-    """The calendar that these records are. A set that no quota belongs to limits nothing."""
+    """The calendar in these records. A rule set without quotas limits nothing."""
     sets: dict[str, Any] = {name: rules for name, rules in sets_of(quotas).items() if name}
     weekly, oneshot = [], []
     for value in periods.values():
@@ -182,7 +182,7 @@ def calendar_of(quotas: Mapping[str, Any], periods: Mapping[str, Any], clock: Cl
 def quotas_from(
     quotas: Mapping[str, Any], periods: Mapping[str, Any], *, total: int, clock: Clock
 ) -> Quotas | None:
-    """All quotas of a site that has so many resources; None: it has none."""
+    """The quotas of a site with `total` resources; None: it has no quotas."""
     if not quotas:
         return None
     calendar = calendar_of(quotas, periods, clock) if periods else None

@@ -1,7 +1,7 @@
-"""The rules of quotas as they are written: `queue,project,type,user: [resources, jobs, resource-hours]`.
+"""The syntax of quota rules: `queue,project,type,user: [resources, jobs, resource-hours]`.
 
-Of each of the four, a rule takes one by name, `*` all together, or `/` each separately. A value is a number,
-`ALL` (the resources of the site) or a part of it such as `0.5*ALL`; -1, or nothing, is no limit.
+Each of the four fields is a name, `*` for all together, or `/` for each separately. A value is a number, `ALL`
+(the resources of the site) or a fraction such as `0.5*ALL`; -1, or a missing value, is no limit.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Pattern = tuple[str, str, str, str]
 
 
 class QuotaSubject(NamedTuple):
-    """What quotas look at in a job."""
+    """The fields of a job that quotas match."""
 
     queue: str = "default"
     project: str = ""
@@ -51,7 +51,7 @@ def quota_subject(ask: Ask) -> QuotaSubject:
 
 
 def type_names(types: Types) -> frozenset[str]:
-    """Names of the types that a job has; those of the site's own without their values."""
+    """The names of a job's types; the site's own types without their values."""
     if types == _PLAIN:
         return _NO_TYPES
     free = (word.partition("=")[0] for word in types.free)
@@ -59,26 +59,26 @@ def type_names(types: Types) -> frozenset[str]:
 
 
 def _has(value: object) -> bool:
-    """A time of 0 is a time."""
+    """Is the type set? A time of 0 counts."""
     return value is not None and value is not False and value != ""
 
 
 class QuotaRule(NamedTuple):
-    """One rule, always or within a set of the calendar. -1: no limit."""
+    """One quota rule, permanent or of a rule set of the calendar. -1: no limit."""
 
     pattern: Pattern
     set: str  #: of the calendar; empty: it applies always
     resources: int
     jobs: int
     area: int  #: resources × microseconds
-    hours: float  #: the same as it was written
+    hours: float  #: the same, as it was written
 
     def __str__(self) -> str:
         key = ",".join(self.pattern)
         return f"{key} of '{self.set}'" if self.set else key
 
     def tight(self, resources: int, length: int) -> bool:
-        """Could such a job be too much for it with nobody else there?"""
+        """Could a single job of this size exceed it?"""
         return (
             0 <= self.resources < resources
             or self.jobs == 0
@@ -87,7 +87,7 @@ class QuotaRule(NamedTuple):
 
 
 def parse_rules(rules: Mapping[str, Sequence[float | str]], *, total: int, name: str = "") -> list[QuotaRule]:
-    """The rules of one set; `total` resources are ALL. Raises `BadInput`."""
+    """The rules of one set. `total`: the number of resources, for ALL. Raises `BadInput`."""
     return [_parse_rule(key, values, total=total, name=name) for key, values in rules.items()]
 
 
@@ -134,10 +134,10 @@ def _parse_value(value: object, where: str, *, total: int) -> float:
 
 
 def counters_of(pattern: Pattern, who: QuotaSubject) -> list[Pattern]:
-    """Under which names this rule counts such a job: none if it does not concern it.
+    """The counters in which a rule counts such a job; empty if the rule does not match it.
 
-    Containers are never counted, their inner jobs are; nor is who is exempt. Besteffort counts in its own queue,
-    never among all.
+    Containers are not counted, but their inner jobs are. Exempt jobs are not counted. Besteffort jobs are counted
+    in their own queue only, never under `*`.
     """
     if "container" in who.types or NO_QUOTAS in who.types:
         return []
@@ -148,7 +148,7 @@ def counters_of(pattern: Pattern, who: QuotaSubject) -> list[Pattern]:
         if part == TOGETHER:
             names.append([TOGETHER])
         elif part == EACH:
-            # Marked, so that a user who is called * is not all of them.
+            # Marked, so that a user named * is not taken for all users.
             names.append([EACH + value for value in values])
         else:
             names.append([part] if part in values else [])

@@ -1,4 +1,4 @@
-"""What jobs hold now under each rule of quotas: for people who look, nothing is decided by it."""
+"""What jobs hold under each quota rule now. For display only: nothing is decided by it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rota.plan.site.calendar import Occurrence
 
 
 class RuleHolder(NamedTuple):
-    """Those whose jobs a rule counts together, and what they hold."""
+    """What the jobs hold that a rule counts together."""
 
-    names: Pattern  #: as the rule has it; in place of each `/` a `/` and the name of this one
+    names: Pattern  #: the rule's pattern; each `/` is followed by the name it stands for
     resources: int
     jobs: int
     #: resources × microseconds of the present period (what ended jobs used, and running ones up to their planned
@@ -23,11 +23,11 @@ class RuleHolder(NamedTuple):
 
 
 class RuleUse(NamedTuple):
-    """A rule, and who holds what it counts."""
+    """A rule and what is held under it."""
 
     rule: QuotaRule
     applies: bool
-    holders: list[RuleHolder]  #: where the rule counts each separately, only those who hold something
+    holders: list[RuleHolder]  #: if the rule counts each separately, only holders of something
 
 
 def use_of(
@@ -36,7 +36,7 @@ def use_of(
     running: AbstractSet[int],
     present: Sequence[Occurrence],
 ) -> RuleUse:
-    """The use of one rule by jobs that run. `present`: the periods in which we are."""
+    """What running jobs hold under one rule. `present`: the current periods."""
     periods = [each for each in present if each.set == rule.set]
     found = [_holder(rule, names, counter, running, periods) for names, counter in cells]
     if EACH in rule.pattern:
@@ -54,7 +54,7 @@ def _holder(
     if rule.area != NO_LIMIT and not rule.set:
         area = sum(held.resources * (held.end - held.start) for held in there)
     elif rule.area != NO_LIMIT:
-        # The counter knows of those that are only planned as well.
+        # The counter includes jobs that are only planned.
         later = [counter.jobs[job] for job in counter.jobs.keys() - running] if periods else []
         area = max(
             (

@@ -1,12 +1,12 @@
-"""Who may hold how much at once, and when a job that would be too much may start.
+"""Quotas: how much users, projects, queues and types may hold at once, and when a refused job may start.
 
-At every instant the resources and the number of the jobs that a rule counts together stay within its limits.
-Resource-hours: in a period of the calendar, what these jobs hold within that period; of a rule that applies
-always, the whole resource-hours (resources × length) of the jobs that run at the same time. Both depend on who
-is planned when and not on the order of planning: a job that is taken out can always be put back. What jobs
-used of a period before they ended stays used until that period is over.
+At every moment, the resources and the number of jobs that a rule counts together stay within its limits.
+Resource-hours of a rule in the calendar are what these jobs hold within one period. Resource-hours of a permanent
+rule are the sum of resources × length over the jobs that run at the same time. Both depend on the plan alone, not
+on the order of planning: a job that is removed can always be put back. What ended jobs used of a period stays used
+until the period is over.
 
-Only bookkeeping: `take` asks nothing, so what runs already is counted even where it is too much.
+Only bookkeeping: `take` checks nothing, so that running jobs are counted even beyond a limit.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ from rota.plan.policy.quota_use import RuleUse, use_of
 from rota.plan.site.calendar import Calendar, CalendarPiece, Occurrence
 from rota.plan.site.clock import SECOND, moment
 
-#: Nobody looks further ahead in a calendar for a period in which a job fits.
+#: The search for a period in which a job fits goes no further ahead.
 HORIZON: Final = 2 * 365 * 86400 * SECOND
 _REMEMBERED: Final = 10_000
 
 
 class QuotaCounters(NamedTuple):
-    """The counters that a kind of job is counted in: a handle for `Quotas`."""
+    """The counters of one `QuotaSubject`: a handle for the methods of `Quotas`."""
 
     counters: tuple[QuotaCounter, ...]
-    hour_sets: frozenset[str]  #: sets that limit its resource-hours
+    hour_sets: frozenset[str]  #: rule sets that limit its resource-hours
 
 
 class Spent(NamedTuple):
-    """Whose jobs, that have ended, used something of which period."""
+    """The period of which ended jobs of a subject have used resource-hours."""
 
     who: QuotaSubject
     set: str
-    start: int  #: of the period, as its end: moments of `rota.plan.site.clock`
+    start: int  #: of the period, like `end`, as a moment of `rota.plan.site.clock`
     end: int
 
 
 class Refusal:
-    """Why a job cannot start when it would: a rule, its limit, and when to try again."""
+    """Why a job cannot start at a moment: a rule, its limit, and when to try again."""
 
     __slots__ = ("_hit", "again", "calendar", "limit", "rule", "what")
 
@@ -65,14 +65,14 @@ class Refusal:
         self.rule = str(hit.rule)
         self.what = hit.what
         self.calendar = bool(hit.rule.set)
-        #: the earliest later start that no quota forbids such a job; inf: never
+        #: the earliest later start that all quotas allow; inf: never
         self.again = again
         rule = hit.rule
         self.limit: float = {RESOURCES: rule.resources, JOBS: rule.jobs, HOURS: rule.hours}[hit.what]
 
     @property
     def holders(self) -> list[int]:
-        """The jobs that hold it then; empty if the job alone is too much. Ask before anything else is taken."""
+        """The jobs that hold the limit then; empty if the job exceeds it alone. Valid until the next `take`."""
         counter, since, until = self._hit.counter, self._hit.since, self._hit.until
         if since >= until:
             return []
@@ -103,13 +103,13 @@ class Quotas:
                 self._rules.setdefault(rule.pattern, []).append(rule)
         self._counted: dict[QuotaSubject, QuotaCounters | None] = {}
         self._counters: dict[tuple[Pattern, Pattern], QuotaCounter] = {}
-        #: (rule, resources, length) → no start within [from, to) is possible, whoever else is there
+        #: (rule, resources, length) → no start within [from, to) is possible, even on an empty site
         self._impossible: dict[tuple[QuotaRule, int, int], tuple[int, int]] = {}
         self.spent: dict[Spent, int] = {}  #: resources × microseconds
-        self.newly_spent = False  #: since somebody who keeps it looked
+        self.newly_spent = False  #: since the owner last stored `spent`
 
     def without(self, names: AbstractSet[str]) -> Quotas:
-        """The same rules but these, and nothing held under them."""
+        """A copy without these rules, and with nothing held."""
         new = copy(self)
         new._rules = {}
         for pattern, rules in self._rules.items():
@@ -119,7 +119,7 @@ class Quotas:
         return new
 
     def counted(self, who: QuotaSubject) -> QuotaCounters | None:
-        """Where such a job is counted; None: no rule concerns it."""
+        """The counters of such a job; None: no rule matches it."""
         try:
             return self._counted[who]
         except KeyError:
@@ -141,7 +141,7 @@ class Quotas:
     # -- use
 
     def take(self, counted: QuotaCounters, job: int, resources: int, start: float, end: float) -> None:
-        """From now on this job holds so many resources during [start, end)."""
+        """Count a job that holds so many resources during [start, end)."""
         held = QuotaHolding(resources, moment(start), moment(end))
         if job in counted.counters[0].jobs:
             raise Bug(f"job {job} is counted in its quotas already")
@@ -150,7 +150,7 @@ class Quotas:
         self._count(counted, held, 1)
 
     def give(self, counted: QuotaCounters, job: int) -> None:
-        """It holds nothing any more, now or later."""
+        """Count a job no longer."""
         if job not in counted.counters[0].jobs:
             raise Bug(f"job {job} is not counted in its quotas")
         for counter in counted.counters:
@@ -170,17 +170,17 @@ class Quotas:
         return self._calendar.pieces(start, min(end, start + HORIZON)) if self._calendar is not None else []
 
     def _occurrences(self, start: int, end: int, sets: frozenset[str]) -> Iterator[Occurrence]:
-        """Periods of these sets that [start, end) touches, each once."""
+        """Periods of these rule sets that overlap [start, end), each once."""
         if not sets:
             return iter(())
         pieces = self._pieces(start, end)
         found = dict.fromkeys(occurrence for piece in pieces for occurrence in piece.occurrences)
         return (occurrence for occurrence in found if occurrence.set in sets)
 
-    # -- what is over
+    # -- ended jobs
 
     def spend(self, counted: QuotaCounters, who: QuotaSubject, resources: int, start: float, end: float) -> None:
-        """A job has ended that held so many resources: what it used of a period that is not over stays used."""
+        """A job has ended. What it used of periods that are not over stays used."""
         if not counted.hour_sets:
             return
         first, last = moment(start), moment(end)
@@ -193,7 +193,7 @@ class Quotas:
             self._count_spent(period, -self.spent.pop(period))
 
     def remember(self, spent: Mapping[Spent, int]) -> None:
-        """So much was spent in all, as far as there still are such periods and rules that count it."""
+        """Restore totals of `spent`, as far as their periods and rules still exist."""
         for period, area in spent.items():
             more = area - self.spent.get(period, 0)
             if more > 0 and self._count_spent(period, more):
@@ -216,7 +216,7 @@ class Quotas:
     # -- questions
 
     def uses(self, running: AbstractSet[int], now: float) -> list[RuleUse]:
-        """What these of the jobs hold under each rule, and whether it applies now."""
+        """What these running jobs hold under each rule, and whether the rule applies now."""
         at = moment(now)
         present = [occurrence for piece in self._pieces(at, at + 1) for occurrence in piece.occurrences]
         cells: dict[Pattern, list[tuple[Pattern, QuotaCounter]]] = {}
@@ -229,17 +229,17 @@ class Quotas:
         ]
 
     def following(self, counted: QuotaCounters, after: float) -> float:
-        """When one of the jobs that are counted with it begins or ends next."""
+        """The next start or end of a job in the same counters."""
         first = moment(after)
         moments = (each for counter in counted.counters for held in counter.jobs.values() for each in held[1:])
         return min((each / SECOND for each in moments if each > first), default=inf)
 
     def starts(self, counted: QuotaCounters) -> list[float]:
-        """When the jobs that are counted with it begin."""
+        """The starts of the jobs in the same counters."""
         return [held.start / SECOND for counter in counted.counters for held in counter.jobs.values()]
 
     def refusal(self, counted: QuotaCounters, resources: int, start: float, end: float) -> Refusal | None:
-        """Which rule such a job would break if it held so many resources during [start, end)."""
+        """The rule that a job would break with so many resources during [start, end); None: none."""
         first = moment(start)
         length = moment(end) - first
         hit = self._hit(counted, resources, first, length)
@@ -249,7 +249,7 @@ class Quotas:
         furthest: float = inf if self._calendar is None else first + HORIZON
         while again < inf:
             if again > furthest:
-                # Once nobody holds anything any more only the calendar is left to be in the way.
+                # After the last counted job only the calendar can still block it.
                 furthest = max(first, *(counter.last() for counter in counted.counters)) + HORIZON
                 if again > furthest:
                     break
@@ -257,11 +257,11 @@ class Quotas:
             if following is None:
                 return Refusal(hit, again / SECOND)
             again, worst = following.again, following
-        # The one that never lets it go is the one to name.
+        # Name the rule that blocks it for ever.
         return Refusal(worst, inf)
 
     def _hit(self, counted: QuotaCounters, resources: int, start: int, length: int) -> QuotaHit | None:
-        """The limit in the way at this start that stays there for longest."""
+        """The limit that blocks this start for longest."""
         worst: QuotaHit | None = None
         pieces: list[CalendarPiece] | None = None
         for counter in counted.counters:
@@ -292,7 +292,7 @@ class Quotas:
         return within(counter, rule, resources, start, length, pieces)
 
     def _possible(self, counter: QuotaCounter, rule: QuotaRule, resources: int, start: int, length: int) -> float:
-        """When it could start if nobody else were there."""
+        """When it could start on an empty site."""
         key = (rule, resources, length)
         known_from, known_to = self._impossible.get(key, (start, start))
         if not known_from <= start <= known_to:
@@ -311,7 +311,7 @@ class Quotas:
 
 
 def _use(counted: QuotaCounters, occurrence: Occurrence, area: int) -> None:
-    """So much more of a period is used, or, if it is negative, less."""
+    """Add to what is used of a period; `area` may be negative."""
     for counter in counted.counters:
         used = counter.areas.get(occurrence, 0) + area
         if used:

@@ -1,8 +1,8 @@
-"""Admission rules as people write them: JSON objects, or words such as `walltime=12h`, read strictly.
+"""The syntax of admission rules: JSON objects, or words such as `walltime=12h`, parsed strictly.
 
     {"name": "short", "match": {"queue": "besteffort", "user": ["bob", "eve"]}, "cap": {"walltime": "12h"}}
 
-Whatever is wrong raises `BadInput` that names the rule and the field.
+Mistakes raise `BadInput`, which names the rule and the field.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rota.plan.policy.admission_rules import AdmissionRule, Value
 from rota.units import format_duration, format_size, parse_duration, parse_size
 
 ACTIONS: Final = ("default", "cap", "set", "reject")
-#: What may be written of a rule.
+#: The keys of a rule.
 KEYS: Final = ("name", "match", *ACTIONS)
 
 LONGEST: Final = 255
@@ -30,7 +30,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _CORES: Final = re.compile(r"[0-9]{1,7}(?:\.[0-9]{1,2})?")
 _WHOLE: Final = re.compile(r"[0-9]{1,15}")
 
-#: Terms that a rule cannot give to a job: those that name another job or a time.
+#: Types that a rule cannot set, because they name another job or a time.
 _OWN_TYPES: Final = ("inner", "deadline", "postpone", "expire")
 
 
@@ -113,7 +113,7 @@ def _words(value: object) -> tuple[str, ...]:
 
 
 def _codes(value: object) -> tuple[str, ...]:
-    """Reasons after which an attempt is retried: a list, or one text with commas."""
+    """Codes after which a job is retried: a list, or one text with commas."""
     words = value.split(",") if isinstance(value, str) else value
     if not isinstance(words, list | tuple):
         raise BadInput("must be a text or a list of texts", hint="write it like exit,lost")
@@ -133,7 +133,7 @@ def _flag(value: object) -> bool:
 
 Reader = Callable[[Any], Value]
 
-#: Fields that rules may change, how each is read, and what may be done with it.
+#: Field → its parser, and the actions that may change it.
 FIELDS: Final[dict[str, tuple[Reader, tuple[str, ...]]]] = {
     "queue": (_filled, ("default", "set")),
     "project": (_text, ("default", "set")),
@@ -151,7 +151,7 @@ FIELDS: Final[dict[str, tuple[Reader, tuple[str, ...]]]] = {
     "where": (_where, ("default", "set")),
 }
 
-#: Conditions, and how the value of each is read.
+#: Condition → the parser of its value.
 CONDITIONS: Final[dict[str, Reader]] = {
     **dict.fromkeys(("user", "unix_group", "queue", "project", "group", "name", "type", "uses"), _words),
     "where": _words,
@@ -166,7 +166,7 @@ CONDITIONS: Final[dict[str, Reader]] = {
 
 
 def check_name(name: str) -> None:
-    """Raises `BadInput` if no rule can be called so."""
+    """Raise `BadInput` unless this can be the name of a rule."""
     if not _NAME.fullmatch(name):
         raise BadInput(
             f"'{name[:40]}' cannot be the name of a rule", hint="use letters, digits and . _ - (at most 64)"
@@ -174,7 +174,7 @@ def check_name(name: str) -> None:
 
 
 def read_rule(data: object, *, name: str = "") -> AdmissionRule:
-    """The rule that a JSON value is. `name`: what it is called where the value does not say. Raises `BadInput`."""
+    """The rule in a JSON value. `name`: its name if the value has none. Raises `BadInput`."""
     if not isinstance(data, Mapping):
         raise BadInput("a rule is a JSON object", hint=f"with the keys {', '.join(KEYS)}")
     name = data.get("name", name)
@@ -239,7 +239,7 @@ def _unknown(what: str, key: object, known: Iterable[str]) -> BadInput:
 
 
 def from_words(words: Iterable[str], *, option: str) -> dict[str, Any]:
-    """`FIELD=VALUE` words of the command line as an object. Patterns may be repeated or stand with commas."""
+    """`FIELD=VALUE` words of the command line as an object. Patterns may be repeated or separated by commas."""
     found: dict[str, Any] = {}
     for word in words:
         key, equals, value = word.partition("=")
@@ -260,7 +260,7 @@ def from_words(words: Iterable[str], *, option: str) -> dict[str, Any]:
 
 
 def shown_value(field: str, value: Value | None) -> str | int | float | bool | list[str] | None:
-    """A value as JSON has it, which `read_rule` reads back as the same."""
+    """A value as JSON, which `read_rule` reads back."""
     field = field.removesuffix("_over")
     if value is None or isinstance(value, bool | str):
         return value
@@ -298,9 +298,9 @@ def _word(value: object) -> str:
     return ",".join(value) if isinstance(value, list) else str(value)
 
 
-# ------------------------------------------------------------------ what every site begins with
+# ------------------------------------------------------------------ built-in rules
 
-#: In order. Rules of the site that have one of these names take its place.
+#: In order. A rule of the site with one of these names replaces the built-in one.
 BUILT_IN: Final = tuple(
     read_rule(data)
     for data in (

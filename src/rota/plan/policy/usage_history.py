@@ -1,8 +1,7 @@
-"""What users and projects used and asked for, kept for as long as it may count, in spans that grow with age.
+"""The history of what users and projects used and asked for, in spans that grow with age.
 
-Settings of fair share may change at any time, so what it is reckoned from is kept and not only its result. Of the
-last days every hour is kept, then every day, then every week: old use has faded, and an hour more or less of its
-age makes no difference.
+Fair share settings may change at any time, so the inputs are kept, not only the result. Recent use is kept by the
+hour, older use by the day, then by the week: old use has decayed so far that its exact time does not matter.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Final, NamedTuple
 
 HOUR_S: Final = 3600.0
 DAY_S: Final = 24 * HOUR_S
-#: Up to which age use is kept in spans of which length. What is older is forgotten.
+#: (age, length): up to this age, use is kept in spans of this length. Older use is dropped.
 _TIERS: Final = ((3 * DAY_S, HOUR_S), (35 * DAY_S, DAY_S), (400 * DAY_S, 7 * DAY_S))
 KEPT_S: Final = _TIERS[-1][0]
 
@@ -34,12 +33,12 @@ class History:
 
     def __init__(self, *, first_s: float = HOUR_S) -> None:
         self.first_s = first_s  #: the shortest span
-        #: (length of the span, its number) → who → [used, asked]
+        #: (length of the span, its number) → user and project → [used, asked]
         self._spans: dict[tuple[float, int], dict[UserProject, list[float]]] = {}
         self._compacted = 0.0
 
     def add(self, who: UserProject, used: float, asked: float, at: float) -> None:
-        """So much was used, and asked for, at that time."""
+        """Add core-seconds used and asked for at a time."""
         self._add((self.first_s, int(at // self.first_s)), who, used, asked)
 
     def _add(self, span: tuple[float, int], who: UserProject, used: float, asked: float) -> None:
@@ -54,7 +53,7 @@ class History:
             row[1] += asked
 
     def all(self, now: float) -> Iterator[Used]:
-        """Everything, each as of the middle of its span, but never later than now."""
+        """All entries, each dated to the middle of its span, never later than now."""
         self.compact(now)
         for (length, number), rows in self._spans.items():
             at = min(now, (number + 0.5) * length)
@@ -62,14 +61,14 @@ class History:
                 yield Used(at, who, used, asked)
 
     def copy(self) -> History:
-        """One of its own that knows the same."""
+        """An independent copy."""
         new = History(first_s=self.first_s)
         new._compacted = self._compacted
         new._spans = {span: {who: row[:] for who, row in rows.items()} for span, rows in self._spans.items()}
         return new
 
     def compact(self, now: float) -> None:
-        """Put what has become old together, and forget what is older than anything that counts."""
+        """Merge old spans into longer ones, and drop spans older than `KEPT_S`."""
         if now - self._compacted < DAY_S:
             return
         self._compacted = now
