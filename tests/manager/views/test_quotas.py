@@ -45,7 +45,8 @@ def test_of_many_holders_those_nearest_to_a_limit_are_told() -> None:
             counted = quotas.counted(who)
             assert counted is not None
             quotas.take(counted, job, number, 0.0, 60.0)
-    planner = SimpleNamespace(quotas=quotas, running=dict.fromkeys(range(1, job + 1)))
+    plan = SimpleNamespace(quotas=quotas, running=dict.fromkeys(range(1, job + 1)))
+    planner = SimpleNamespace(plan=plan)
     world = SimpleNamespace(
         site={"quota": records}, site_version=5, placement=SimpleNamespace(planner=planner), spent={}
     )

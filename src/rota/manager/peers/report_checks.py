@@ -1,10 +1,8 @@
-"""What runners say, checked at the door: numbers and texts that no honest one sends and no database should keep.
+"""Sanitises the messages of runners: numbers and texts that cannot be true must not reach the database.
 
-An agent may be anybody who has its token. What it says about its own jobs is believed as far as it can be true:
-a field that cannot is brought within its bounds, and the rest of the report counts. Nobody is hung up on for
-what a report says, since a runner would come back with the same report, and its jobs would never end. Times are
-told by the runner's clock, and made those of the manager's; whether they fit the lease,
-`core.attempts.reported_times` says.
+Agents are not trusted. A field that cannot be true is brought within its bounds, and the rest of the report
+counts. A report is never refused: the runner would send it again, and its jobs would never end. Times of the
+runner's clock become those of the manager's; `core.attempts.reported_times` checks them against the lease.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from rota.wire import messages as m
 
 #: No clock shows more: the end of the year 9999.
 _LATEST: Final = 253_402_300_799.0
-#: Numbers beyond this are nobody's.
+#: No number in a report is larger.
 _MOST: Final = 1 << 62
 _MOST_SEATS: Final = 100_000
 _LONGEST: Final = 64 * 1024
@@ -31,13 +29,13 @@ _BEHAVIOURS: Final = 1000
 _BLOCKS: Final = 4096
 _NOT_KEPT: Final = OutputReport(missing=NOT_SENT, message="what its runner said about its output cannot be true")
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", re.ASCII)
-#: A reason code is a word by which programs tell ends apart; a newer runner may know more of them than we do.
+#: Reason codes are for programs; a newer runner may know more of them.
 _CODE: Final = re.compile(r"[a-z][a-z0-9_-]{0,39}", re.ASCII)
 _UNKNOWN: Final = "unknown"
 
 
 def check_join(join: m.Join) -> None:
-    """Raise `WireError` for a join that no runner sends: who is behind a connection must be beyond doubt."""
+    """Raise `WireError` for a malformed join: the identity of a runner must be certain."""
     if not _NAME.fullmatch(join.runner):
         raise WireError("a join without a proper name")
     fine = (
@@ -53,12 +51,12 @@ def check_join(join: m.Join) -> None:
 
 
 def skew(join: m.Join, now: float) -> float:
-    """By so many seconds a runner's clock is behind; 0 if that is not known."""
+    """Seconds by which a runner's clock is behind; 0 if that is not known."""
     return now - join.now if 0.0 < join.now <= _LATEST else 0.0
 
 
 def sane_held(held: list[HeldLease], by: float) -> list[HeldLease]:
-    """Leases as a join tells them, with times of the manager's clock."""
+    """The leases of a join, with times of the manager's clock."""
     if not by and all(each.started_at is None or 0 <= each.started_at <= _LATEST for each in held):
         return held
     return [
@@ -68,7 +66,7 @@ def sane_held(held: list[HeldLease], by: float) -> list[HeldLease]:
 
 
 def sane_report(report: m.Report, *, runner: str, by: float) -> m.Report:
-    """The report, within bounds, its times later by so many seconds. An honest one is returned as it is."""
+    """The report within bounds, its times shifted by so many seconds. A sane report is returned unchanged."""
     ended = sane_ends(report.ended, runner=runner, by=by)
     fine = (
         not by
@@ -90,7 +88,7 @@ def sane_report(report: m.Report, *, runner: str, by: float) -> m.Report:
 
 
 def sane_ends(ended: list[Finished], *, runner: str, by: float = 0.0) -> list[Finished]:
-    """The same of the ends of attempts that this runner had."""
+    """The same for ends of attempts of this runner."""
     if not by and all(_outcome(each.outcome, runner) for each in ended):
         return ended
     return [replace(each, outcome=_sane_outcome(each.outcome, runner, by)) for each in ended]
@@ -104,7 +102,7 @@ def _within(number: int, most: int = _MOST - 1) -> int:
     return min(max(0, number), most)
 
 
-# ------------------------------------------------------------------ is it fine?
+# ------------------------------------------------------------------ checks
 
 
 def _started(begun: Started) -> bool:
@@ -153,19 +151,19 @@ def _kept(o: Outcome) -> bool:
     )
 
 
-# ------------------------------------------------------------------ it is made so
+# ------------------------------------------------------------------ corrections
 
 
 def _sane_start(begun: Started, by: float) -> Started:
     return replace(begun, started_at=_moment(begun.started_at, by), pid=_within(begun.pid))
 
 
-def _sane_pause(said: Paused, by: float) -> Paused:
-    return replace(said, at=_moment(said.at, by), message=said.message[:_LONGEST])
+def _sane_pause(pause: Paused, by: float) -> Paused:
+    return replace(pause, at=_moment(pause.at, by), message=pause.message[:_LONGEST])
 
 
-def _sane_part(said: PartOpened) -> PartOpened:
-    return replace(said, message=said.message[:_LONGEST])
+def _sane_part(part: PartOpened) -> PartOpened:
+    return replace(part, message=part.message[:_LONGEST])
 
 
 def _sane_outcome(o: Outcome, runner: str, by: float) -> Outcome:

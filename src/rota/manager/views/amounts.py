@@ -1,4 +1,4 @@
-"""What was asked for, learned, given and used, as clients see it: the one function that tells all four of them."""
+"""Amounts as clients see them: asked, learned, given and used, from one function for all views."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Attempted(NamedTuple):
 
 
 def amounts(spec: Spec, attempt: Attempted | None = None) -> AmountsView:
-    """All that is known of a job of this specification and of one attempt of it, but what was learned."""
+    """Amounts of a specification and of one attempt, without the learned ones."""
     asked = asked_of(spec, attempt.given if attempt is not None else None)
     cpus = None if asked.cpus is None else asked.cpus / CORE
     found = AmountsView(
@@ -55,7 +55,7 @@ def _add(found: AmountsView, attempt: Attempted) -> None:
 
 
 def add_learned(found: AmountsView, decided: Decision) -> None:
-    """What the learning group says."""
+    """Add what was learned about its learning group."""
     found.mem_bytes.learned = decided.mem
     found.disk_bytes.learned = decided.disk
     found.time_s.learned = decided.time_s

@@ -1,4 +1,4 @@
-"""Expected times as views have them."""
+"""Converts expected times to the types of views."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from rota.core.forecast.expectation import Expected, Unknown
 from rota.wire.views import ReasonView
 
-#: Times further ahead are not written.
+#: Later times cannot be written as a date.
 _FAR_S: Final = 253_402_300_799.0
 
 
@@ -28,5 +28,5 @@ def moment(wall: float) -> datetime:
 
 
 def reason_view(why: Unknown) -> ReasonView:
-    """Why nothing can be said."""
+    """Why a time is unknown."""
     return ReasonView(why.code, why.message)

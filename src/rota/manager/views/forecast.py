@@ -1,4 +1,4 @@
-"""Expected starts and ends as everybody is told them: worked out at most so often, and away from the loop."""
+"""Expected starts and ends, shared by all answers: computed off the loop, and cached for a while."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from rota.manager.views.expected_times import moment, reason_view
 from rota.plan.size import CORE
 from rota.wire.views import StatusView
 
-#: With so few jobs it is done at once: that is quicker than to ask another thread.
+#: With so few jobs it is computed on the loop: that is quicker than a worker thread.
 _FEW: Final = 500
-#: What took a second to work out is told for so many seconds.
+#: A forecast that took a second to compute is used for so many seconds.
 _REST: Final = 20.0
 
 
@@ -36,11 +36,11 @@ class Forecasts:
         self._rates = rates
         self._readers = readers
         self.latest: Expectations | None = None
-        self._until = 0.0  #: for so long (monotonic) they are told
+        self._until = 0.0  #: monotonic time until which it is used
         self._pending: asyncio.Task[Expectations] | None = None
 
     async def current(self) -> Expectations:
-        """What can be said now, or could a moment ago if much waits. Belongs to the loop's thread."""
+        """The forecast, which may be a few moments old if many jobs wait. Belongs to the loop's thread."""
         if self.latest is not None and time.monotonic() < self._until:
             return self.latest
         if self._pending is None or self._pending.done():
@@ -58,7 +58,7 @@ class Forecasts:
         return found
 
     def snapshot(self) -> ForecastSnapshot:
-        """What answers are made of."""
+        """The input of a forecast."""
         return snapshot(self._world, self._rates, now=time.monotonic(), wall=clock.now())
 
 
@@ -74,7 +74,7 @@ def measure(status: StatusView, world: World, rates: Rates, *, now: float) -> No
     for group, counts in status.groups.items():
         whole = keys.get(group, ())
         if not _left(counts) or _left(counts) != sum(_left_of(world.counts[key]) for key in whole):
-            continue  # the pace is known of the group as a whole, but not whose turn is next
+            continue  # the rate is known for the whole group only
         found = {key: rate for key in whole if (rate := rates.group_rate(key, now))}
         if found:
             status.group_rates[group] = sum(found.values())
@@ -94,7 +94,7 @@ def measure(status: StatusView, world: World, rates: Rates, *, now: float) -> No
 
 
 def foresee(status: StatusView, expected: Expectations, jobs: Iterable[Job] | None = None) -> None:
-    """Fill in when groups end, of all their jobs or of these, or why that cannot be said."""
+    """Fill in when groups end, counting all their jobs or only these, or why that is unknown."""
     ends, unknown = _of_names(expected.group_end, expected.group_unknown)
     if jobs is not None:
         ends, unknown = {}, {}
@@ -135,7 +135,7 @@ def foresee(status: StatusView, expected: Expectations, jobs: Iterable[Job] | No
 
 
 def _of_names(ends: dict[str, float], unknown: dict[str, Unknown]) -> tuple[dict[str, float], dict[str, Unknown]]:
-    """When each group ends, of those that jobs are in by themselves and with others."""
+    """Ends by group name, where a job may be in several groups."""
     why: dict[str, Unknown] = {}
     for key, reason in unknown.items():
         for name in names_of(key):
@@ -152,7 +152,7 @@ _NEW: Final = Unknown("new", "its jobs have only just come")
 
 
 def _resting(counts: dict[str, int]) -> Unknown | None:
-    """That some jobs end only when somebody acts."""
+    """The reason why a group does not end by itself: some of its jobs need an action."""
     for state in RESTING:
         if number := counts.get(state.label, 0):
             return Unknown(state.label, f"{number:,} of its jobs {'is' if number == 1 else 'are'} {state.label}")

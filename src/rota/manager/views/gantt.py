@@ -1,4 +1,4 @@
-"""`rota gantt`: who has what when. The loop only takes a snapshot; what is sent is made of it elsewhere."""
+"""`rota gantt`: which job has which resources when. The loop takes a snapshot; a reader draws it."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from rota.wire import codec
 from rota.wire import messages as m
 from rota.wire.gantt import GanttHost, GanttJob, GanttPast, GanttView, GanttWaiting
 
-#: Jobs without a planned start of which the reason is told.
+#: Jobs without a planned start that are shown with a reason.
 _REASONS = 50
-#: A reason that is found by trial costs a copy of the plan, in the loop's thread: no more entries are copied than
-#: these, but for the first few jobs.
+#: A reason that is found by trial costs a copy of the plan, on the loop's thread. This bounds the copied entries,
+#: except for the first few jobs.
 _COPIED = 5_000
 _FEW_REASONS = 5
 _MOST_JOBS = 100_000
 #: An answer holds at most about this much.
 _BYTES = 16 << 20
 _JOB_BYTES = 300
-#: Of so many jobs it is looked whether they wait without a planned start.
+#: Jobs that are checked for waiting without a planned start.
 _LOOKED_AT = 20_000
 #: At most so many attempts that are over are listed one by one.
 _MOST_PAST = 40_000
@@ -70,7 +70,7 @@ class _Row(NamedTuple):
 
 
 class GanttSnapshot(NamedTuple):
-    """All that a picture of the plan is made of."""
+    """The data of a Gantt chart."""
 
     wall: float
     plan: bool
@@ -78,11 +78,11 @@ class GanttSnapshot(NamedTuple):
     records: dict[str, dict[str, Any]]
     connected: set[str]
     rows: list[_Row]
-    later: int  #: jobs that begin after what is asked for
-    earlier: int  #: jobs that are over before it
+    later: int  #: jobs that begin after the requested time
+    earlier: int  #: jobs that end before it
     waiting: list[tuple[Job, Explanation]]
     waiting_total: int
-    since: float = -inf  #: what is asked for
+    since: float = -inf  #: the requested time
     until: float = inf
 
 
@@ -93,7 +93,7 @@ def snapshot(world: World, ask: m.Gantt, wall: float, expected: Expectations | N
     """
     since = -inf if ask.since is None else ask.since
     until = inf if ask.until is None else ask.until
-    if not since < until:  # also what is no number
+    if not since < until:  # NaN, too
         raise BadInput("'to' is not after 'from'", hint="give a later end, or none")
     planner = world.placement.planner
     site = planner.plan.site if planner is not None else site_now(world)
@@ -120,8 +120,8 @@ def snapshot(world: World, ask: m.Gantt, wall: float, expected: Expectations | N
 
 
 def _timed(row: _Row, expected: Expectations) -> _Row:
-    """A job begins and ends when everybody else is told so. Where nobody knows, it is drawn for as long as the
-    plan holds its resources."""
+    """Start and end as in all other answers. Without an expected end, a job is drawn for as long as the plan holds
+    its resources."""
     found = expected.of(row.job)
     start = row.start if row.job.lease is not None or found.start is None else found.start
     length = None if row.end is None else max(0.0, row.end - row.start)
@@ -130,7 +130,7 @@ def _timed(row: _Row, expected: Expectations) -> _Row:
 
 
 def _running(world: World, planner: Planner | None, site: Site, wall: float) -> Iterator[_Row]:
-    """Jobs with a lease: as the plan has them, else as long as they said, on the first cores of their host."""
+    """Jobs with a lease: as planned, or else for their walltime on the first cores of their host."""
     free = dict(site.hosts)
     for runner in world.runners.values():
         for id in runner.leases:
@@ -165,8 +165,8 @@ def _planned(world: World, planner: Planner | None) -> Iterator[_Row]:
 
 
 def _unplanned(world: World, planner: Planner | None, wall: float) -> Iterator[tuple[Job, Explanation]]:
-    """Jobs that wait without a planned start, each with the first thing that keeps it: those that the plan has
-    looked at, then the others."""
+    """Jobs that wait without a planned start, each with its first reason: jobs that the plan has considered, then
+    the others."""
     planned = planner.plan.entries if planner is not None else {}
     for entry in planned.values():
         job = world.jobs.get(entry.id)
@@ -190,12 +190,12 @@ def _kept(world: World, job: Job, wall: float) -> Iterator[tuple[Job, Explanatio
 
 
 def looks_back(found: GanttSnapshot) -> bool:
-    """Is any of the time asked for over?"""
+    """Is any of the requested time in the past?"""
     return -inf < found.since < found.wall and found.until > found.since
 
 
 def view(found: GanttSnapshot, limit: int, past: Past | None = None) -> GanttView:
-    """The picture to send: jobs by start, as many as fit, and what is over of the time asked for."""
+    """The answer: jobs by start, as many as fit, and the past part of the requested time."""
     rows = sorted(found.rows, key=lambda row: (row.start, row.job.id))
     over: GanttPast | None = None
     if past is not None and looks_back(found):
@@ -224,7 +224,7 @@ def view(found: GanttSnapshot, limit: int, past: Past | None = None) -> GanttVie
 
 
 def encoded(drawn: GanttView) -> Raw:
-    """The picture as it is sent. An encoder holds the interpreter lock, so long lists are encoded in pieces."""
+    """The encoded answer. An encoder holds the interpreter lock, so long lists are encoded in pieces."""
     whole: Any = drawn
     lists = [(whole, "jobs")]
     if whole.past is not None:
@@ -235,8 +235,7 @@ def encoded(drawn: GanttView) -> Raw:
 
 
 def _with_past(found: GanttSnapshot, rows: list[_Row], limit: int, past: Past) -> tuple[GanttPast, list[_Row]]:
-    """What is over, and the same rows: a running job of which only the host is known is drawn on lines that
-    were free."""
+    """The past, and the same rows: a running job without known cores is drawn on lines that were free."""
     ids = {host: list(found.site.ids(mask)) for host, mask in found.site.hosts.items()}
     lines = PastRows(
         {host: len(its) for host, its in ids.items()},
@@ -260,13 +259,13 @@ def _with_past(found: GanttSnapshot, rows: list[_Row], limit: int, past: Past) -
 
 
 def _mask(host: int, lines: list[int]) -> int:
-    """The resources of a host on these of its lines."""
+    """The resources of a host that are drawn on these lines."""
     bits = list(positions(host))
     return sum(1 << bits[line] for line in lines)
 
 
 def _gone(over: GanttPast | None) -> Iterator[GanttHost]:
-    """Hosts that are not there any more, on which something ran."""
+    """Former hosts on which something ran."""
     for host in sorted(over.lines) if over is not None else ():
         yield GanttHost(
             host=host,

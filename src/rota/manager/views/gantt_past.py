@@ -1,4 +1,4 @@
-"""The past of the Gantt chart: attempts that have ended, and what hosts did. Runs beside the loop.
+"""The past of the Gantt chart: attempts that have ended, and what hosts did. Runs off the loop.
 
 Where there are more attempts than can be drawn, they are merged: for each host and slice of time, how many cores
 were in use. An answer that took long is kept for a while in proportion, so that pages that ask again and again
@@ -33,7 +33,7 @@ from rota.wire.gantt import GanttAttempt, GanttMerged, GanttPast, GanttState
 _FEWEST_SLICES: Final = 48
 _MOST_SLICES: Final = 1000
 _MOST_STATES: Final = 20_000
-#: An answer is good for so many times as long as it took to find, if that was long.
+#: A slow answer is cached for so many times as long as it took.
 _GOOD_FOR: Final = 20.0
 _LONGEST_S: Final = 60.0
 _LONG_S: Final = 0.05
@@ -52,7 +52,7 @@ _nodes = msgspec.json.Decoder(list[tuple[str, int]])
 
 
 class PastWindow(NamedTuple):
-    """The time asked for, up to now, and what may be drawn in it."""
+    """The requested time, up to now, and the number of bars in it."""
 
     since: float
     until: float
@@ -60,25 +60,25 @@ class PastWindow(NamedTuple):
 
 
 class PastRows(NamedTuple):
-    """The lines of the hosts there are now, and of their resources."""
+    """The lines of the present hosts and of their resources."""
 
     cores: Mapping[str, int]
     of: Mapping[int, tuple[str, int]]  #: id of a resource → host, line
 
 
 class Past:
-    """Answers about the past, from what is stored."""
+    """Answers about the past, from the store."""
 
     def __init__(self, store: Store, specs: Mapping[int, Spec]) -> None:
         self._store = store
         self._specs = specs
         self._lock = Lock()
-        self._known: dict[Any, tuple[float, Any]] = {}  #: question → (good until, answer)
+        self._known: dict[Any, tuple[float, Any]] = {}  #: question → (valid until, answer)
 
     def view(
         self, window: PastWindow, lines: PastRows, running: Sequence[Bar]
     ) -> tuple[GanttPast, list[dict[str, list[int]]]]:
-        """What is over, and where `running` bars without lines of their own are drawn beside it."""
+        """The past, and the lines for `running` bars that have none of their own."""
         since, until = max(window.since, 0.0), min(window.until, _LATEST)
         rows: list[PastAttempt] = []
         sums: list[PastSum] = []
@@ -113,8 +113,8 @@ class Past:
         ), places[len(rows) :]
 
     def _sums(self, since: float, until: float, slices: int) -> tuple[list[PastSum], float, float]:
-        """What ran in every slice, and from when to when that is told. Pages that look back from now ask for a
-        little later each time: what nobody could see is not worth counting anew."""
+        """What ran in each slice, and the time that this covers. Pages that look back from now ask for a slightly
+        later time with each request; a difference too small to see is not counted anew."""
         step = min(_NEAR_S, (until - since) / slices / _PARTS)
         question = ("sums", round(since / step), round(until / step), slices)
         found: tuple[list[PastSum], float, float] = self._kept(
@@ -123,7 +123,7 @@ class Past:
         return found
 
     def _kept(self, question: Any, answer: Any) -> Any:
-        """The answer, perhaps from a moment ago. One that takes long is asked for once at a time."""
+        """The answer, perhaps a cached one. A slow question is asked only once at a time."""
         with self._lock:
             now = time.monotonic()
             good_until, known = self._known.get(question, (0.0, None))
@@ -159,8 +159,8 @@ class Past:
         ]
 
     def _removed(self, since: float, until: float, found: tuple[float, float, int]) -> int:
-        """Attempts that accounts know of, and nobody else any more. `found`: two moments, and how many attempts
-        that ended between them are there."""
+        """The number of attempts that were removed and are left in the accounts only. `found`: two moments, and
+        how many attempts that ended between them still exist."""
         first, end = int(since) // HOUR_S, int(until) // HOUR_S + 1
         begin, over = float(first * HOUR_S), float(end * HOUR_S)
         after, before, ended = found
@@ -230,7 +230,7 @@ def _attempt(row: PastAttempt, spec: Spec, place: Mapping[str, Sequence[int]], *
 def _merged(
     sums: Iterable[PastSum], specs: Mapping[int, Spec], *, since: float, until: float, slices: int
 ) -> list[GanttMerged]:
-    """Core-seconds of every host in every slice; what lasts for many slices is a step up and a step down."""
+    """Core-seconds of each host in each slice. An attempt over many slices is a step up and a step down."""
     length = (until - since) / slices
     used: defaultdict[str, list[float]] = defaultdict(lambda: [0.0] * slices)
     steps: defaultdict[str, list[float]] = defaultdict(lambda: [0.0] * (slices + 1))
@@ -275,7 +275,7 @@ def _merged(
 
 
 def _joined(found: Iterable[HostSpan], *, gap: int) -> list[HostSpan]:
-    """Spans with the same state and only a moment between them as one, and none that is but a moment."""
+    """Joins spans of the same state with only a short gap between them, and drops very short ones."""
     joined: list[HostSpan] = []
     for span in found:
         last = joined[-1] if joined else None

@@ -1,4 +1,4 @@
-"""Which lines of a host bars are drawn on, so that no two of them lie on each other. Pure.
+"""Places bars on the lines of a host so that none overlap. Pure.
 
 What had cores of its own is drawn on them. Of the rest only the host is known: it gets the first lines that are
 free for all its time, in order of start, which finds room whenever there was room.
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 
 class Bar(NamedTuple):
-    """Something that took so many cores of a host from one moment to another."""
+    """Some cores of a host from one moment to another."""
 
     host: str
     start: float
@@ -73,18 +73,18 @@ class _Lines:
         self.count = count
         self._free = list(range(count))  #: in order
         self._taken: list[tuple[float, int]] = []  #: (until, line)
-        #: line → when somebody is known to have been there
+        #: line → spans in which it is known to be in use
         self.reserved: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
 
     def settle(self) -> None:
-        """All is reserved: by start, each with the latest end so far."""
+        """Call when everything is reserved: sorts by start, each with the latest end so far."""
         for spans in self.reserved.values():
             spans.sort()
             latest = accumulate((end for _start, end in spans), max)
             spans[:] = [(start, end) for (start, _end), end in zip(spans, latest, strict=True)]
 
     def free_for(self, bar: Bar) -> list[int]:
-        """Lines that are free for all its time, which are now its own."""
+        """Takes lines that are free for the whole bar."""
         while self._taken and self._taken[0][0] <= bar.start:
             insort(self._free, heappop(self._taken)[1])
         mine: list[int] = []
@@ -101,7 +101,7 @@ class _Lines:
         return mine
 
     def _in_use(self, line: int, bar: Bar) -> bool:
-        """Is somebody known to have been on it meanwhile?"""
+        """Is the line known to be in use during this bar?"""
         spans = self.reserved.get(line, ())
         at = bisect_left(spans, (bar.end,))
         return at > 0 and spans[at - 1][1] > bar.start

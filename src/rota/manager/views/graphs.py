@@ -25,7 +25,7 @@ class _Around:
         self._store = store
         self._specs = specs
         self._rows: dict[int, StoredJob] = {}
-        self.unseen = 0  #: neighbours at which nobody looked
+        self.unseen = 0  #: neighbours that were not looked at
 
     def load(self, ids: list[int]) -> None:
         wanted = [id for id in ids if id not in self._world.jobs and id not in self._rows]
@@ -39,12 +39,12 @@ class _Around:
         return list(row.after) if row is not None else []
 
     def children(self, parent: Parent) -> list[tuple[int, int]]:
-        """Those who wait first."""
+        """Children of a node, as (job, condition), waiting ones first."""
         found = dict(list(self._world.children.get(parent, {})))
         stored, total = self._store.children(parent, limit=_MOST)
         self.load(stored)
         for child in stored:
-            # Not those of a submission that is not finished.
+            # Not jobs of an unfinished submission.
             if child not in found and (child in self._world.jobs or child in self._rows):
                 found[child] = self._condition(child, parent)
         self.unseen += max(0, total - max(len(found), len(stored)))

@@ -24,7 +24,7 @@ def view(world: World, name: str) -> list[LearnedGroupView]:
 
 
 def points(found: list[Point], *, apart: bool = True) -> list[LearningPoint]:
-    """Attempts as clients see them, as they come; to those of earlier versions asked is what was given."""
+    """Attempts as clients see them. For clients of earlier versions, asked amounts are the given ones."""
     return [
         LearningPoint(
             job=each.job,

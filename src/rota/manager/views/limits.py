@@ -1,4 +1,4 @@
-"""Limits as people and jobs speak of them: resolve what jobs use, and show what there is."""
+"""Limits: resolves the names that jobs use, and shows all limits with their use."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from rota.plan.policy.limits import ARRAY_LIMIT, Limit, Limits, Window
 from rota.wire import messages as m
 from rota.wire.views import LimitView
 
-#: Of so many jobs it is looked to which arrays limits belong.
+#: Jobs that are searched for the arrays that limits belong to.
 _LOOKED_AT: Final = 20_000
 
 
 def resolve(
     uses: tuple[m.NewUse, ...], limits: Limits, declared: dict[str, Limit], *, user: str = "", admin: bool = False
 ) -> tuple[LimitUse, ...]:
-    """What these words of a job mean; limits that it declares, or restates, are put into `declared`.
+    """The limits that a job uses. Limits that it declares or restates are added to `declared`.
 
-    `user` is whose job it is. That of an administrator may take any limit alone and restate it.
+    `user` is the owner of the job. The job of an administrator may take any limit alone and restate it.
 
     `name:N` on a limit that only jobs have declared states its capacity, and the job takes one unit; on
-    any other limit it takes N units. `name:any` takes one unit of whatever there is. Raises `BadInput` for a
-    limit that nobody has declared.
+    any other limit it takes N units. `name:any` takes one unit of any capacity. Raises `BadInput` for a
+    limit that is not declared.
     """
     resolved = []
     for use in uses:
@@ -72,7 +72,7 @@ def resolve(
 
 
 def _refuse_alone(known: Limit, user: str) -> None:
-    """Raise `BadInput` if a user wants alone what is the site's or another user's: nobody else could use it."""
+    """Raise `BadInput` if a user wants a limit of the site or of another user alone: no other job could use it."""
     if known.by_jobs and known.owner in ("", user):
         return
     whose = f"jobs of {known.owner} declared it" if known.by_jobs else "it is the site's"
@@ -105,19 +105,19 @@ def changed(limits: Limits, text: str, host: str) -> tuple[list[Limit], list[str
         raise NotFound(f"there is no limit '{name}'", hint=f"declare it with 'rota limit {name}:N'")
     window = _hours(window, known)
     if known is not None:
-        # What is not said stays as it is: the units of a window, the hours of a number.
+        # A window keeps the units, and a number keeps the hours.
         units = units if ":" in text.partition("@")[0] else known.capacity
     return [Limit(name, units, window)], []
 
 
-def _hours(said: Window | None, known: Limit | None) -> Window | None:
-    if said is None:
+def _hours(wanted: Window | None, known: Limit | None) -> Window | None:
+    if wanted is None:
         return known.window if known is not None else None
-    return None if said == ALWAYS else said
+    return None if wanted == ALWAYS else wanted
 
 
 def view(world: World) -> list[LimitView]:
-    """All limits, with use and with how many jobs wait that want them."""
+    """All limits, with their use and the number of jobs that wait for them."""
     limits = world.placement.limits
     waiting = world.placement.wanting()
     views = []
@@ -125,7 +125,7 @@ def view(world: World) -> list[LimitView]:
         hosts = {host: limits.use(limit.name, host)[0] for host, _units in limit.hosts}
         used, alone = limits.use(limit.name)
         if limit.by_jobs and ARRAY_LIMIT.fullmatch(limit.name) and not used and not waiting.get(limit.name):
-            continue  # that of one array, which is over or has not begun
+            continue  # the limit of an array that has ended or not begun
         views.append(
             LimitView(
                 name=limit.name,
@@ -149,7 +149,7 @@ def view(world: World) -> list[LimitView]:
 
 
 def _name_arrays(world: World, views: dict[str, LimitView]) -> None:
-    """Limits of arrays belong to somebody's job: the id of the first names the array."""
+    """Fill in the arrays that limits belong to, by the id of the first element."""
     some = (world.jobs[id] for runner in world.runners.values() for id in runner.leases)
     for job in chain(some, islice(world.jobs.values(), _LOOKED_AT)) if views else ():
         if job.element is not None and (found := views.pop(array_limit(job.spec.limits), None)) is not None:

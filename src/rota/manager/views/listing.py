@@ -1,7 +1,7 @@
 """Long lists of jobs in any order: the ids are found once, pages are cut from them.
 
-Who scrolls through a million jobs asks for many pages of one list. The list is kept for a while, so that
-pages fit together although jobs go on; what is shown of each job is always of the moment.
+Scrolling through a million jobs takes many pages of one list. The list is kept for a while, so that the pages fit
+together although jobs change. Each job is shown in its present state.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from rota.store.base import ORDERS, Clause, Order
 from rota.wire.messages import ListPage
 from rota.wire.views import JobPage
 
-#: A list that took long to find serves first pages for so many times as long, although something has changed.
+#: A slow list serves first pages for so many times as long as it took, although jobs have changed.
 _WORTH: Final = 2.0
 _QUICK_S: Final = 0.1
 #: Later pages are of the same list for so long.
 _KEPT_S: Final = 300.0
 _LISTS: Final = 16
-#: Ids in all lists together, of which each takes 8 bytes; the newest list is kept whatever it has.
+#: Ids in all lists together, 8 bytes each. The newest list is kept in any case.
 _IDS: Final = 4_000_000
-#: In another order than that of ids, nobody scrolls further than this.
+#: Length of lists that are not ordered by id.
 SORTED: Final = 10_000
 
 _CURSOR: Final = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
@@ -92,7 +92,7 @@ class Listings:
         self._clock = clock
         self._lists: dict[int, Listed] = {}
         self._newest: dict[_Key, int] = {}
-        self._followed: set[int] = set()  #: lists of which somebody has asked for a later page
+        self._followed: set[int] = set()  #: lists of which a later page was requested
         self._made = 0
         self._lock = threading.Lock()
 
@@ -116,7 +116,7 @@ class Listings:
         ids, total = self._queries.ordered(clauses, search, order, limit=SORTED)
         with self._lock:
             before = self._lists.get(self._newest.get(key, 0))
-            # The same list once more is no other one: who has begun to read it goes on.
+            # An unchanged list keeps its number, so that open cursors stay valid.
             if before is not None and before.ids == ids:
                 number = before.number
             else:
@@ -141,8 +141,8 @@ class Listings:
         return newest if now - newest.at < max(_QUICK_S, _WORTH * newest.took_s) else None
 
     def _forget_old(self, *, keep: int) -> None:
-        """Those first whose time is over or of which nobody has read more than the beginning: where much happens
-        there are many of them."""
+        """Drops lists: first expired ones and those of which only the first page was read. With many changes
+        there are many of the latter."""
         held = sum(len(each.ids) for each in self._lists.values())
         now = self._clock()
 

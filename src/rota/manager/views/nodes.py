@@ -1,4 +1,4 @@
-"""Nodes as people see them. The loop takes a snapshot; what is sent is made of it elsewhere."""
+"""Nodes as clients see them. The loop takes a snapshot; a worker thread makes the views."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NodeUse:
 
 
 class NodeSnapshot(NamedTuple):
-    """All that nodes are described by."""
+    """The data of all node views."""
 
     capacity: dict[str, Capacity]
     runners: dict[str, tuple[str, int, bool, str]]  #: host → id, pid, connected, why it may get no work

@@ -1,4 +1,4 @@
-"""Answer questions about jobs: memory for what is live, the store for what has ended.
+"""Answers questions about jobs: from memory about live jobs, from the store about ended ones.
 
 The stored state of a live job is only as new as its last non-routine change, so questions about live
 states are answered from memory, and rows are corrected before they are shown.
@@ -48,8 +48,8 @@ _LEASED_NUMBERS = frozenset(int(state) for state in LEASED)
 
 
 class Queries:
-    """Reads. May be called from a worker thread, while the loop goes on: whatever is looked at twice is
-    taken once, and what is answered leaves after the commit of all it may have seen."""
+    """Read-only. May be called from worker threads while the loop changes the world, so a value that is used twice
+    is read once. Answers leave after the commit of everything they may have seen."""
 
     def __init__(
         self, world: World, store: Store, specs: dict[int, Spec], checks: OutputChecks | None = None
@@ -58,7 +58,7 @@ class Queries:
         self._world = world
         self._store = store
         self._specs = specs
-        self.expectations: Expectations | None = None  #: whoever asks about jobs sees to it that they are new
+        self.expectations: Expectations | None = None  #: callers refresh it before they ask about jobs
 
     # -- which jobs
 
@@ -106,7 +106,7 @@ class Queries:
         return sorted({*known, *self._store.find(wanted, above=0, limit=2**62)}) if wanted else known
 
     def _of_outcome(self, ids: IdRanges, ended: frozenset[int]) -> list[int]:
-        """Those of these ids that ended in these states, from memory alone."""
+        """The ids among these that ended in these states, from memory alone."""
         table = bytes(outcome in ended for outcome in range(256))
         outcomes = self._world.outcomes
         found: list[int] = []
@@ -135,7 +135,7 @@ class Queries:
 
     def host(self, job: Job) -> str:
         """The first host of its present attempt."""
-        lease = job.lease  # the loop may end it while we look
+        lease = job.lease  # the loop may end it meanwhile
         runner = self._world.runners.get(lease.runner) if lease else None
         return (lease.host if lease else "") or (runner.host if runner else "")
 
@@ -166,7 +166,7 @@ class Queries:
         return found, self._store.count(wanted, search=search, named=named) if full else len(found)
 
     def _by_outcome(self, ended: set[int], living: list[int], *, descending: bool) -> array[int]:
-        """Those that ended in these states (0: all jobs), and these, by id, from memory alone."""
+        """Ids of jobs that ended in these states (0: all jobs), and `living`, in order, from memory alone."""
         world = self._world
         ids = array("q")
         if not ended:
@@ -177,7 +177,7 @@ class Queries:
         for id in living:
             wanted[id] = True
         if 0 in ended:
-            # What is being added is not there yet. Of a mere question the ids were never given out.
+            # Jobs of unfinished submissions do not count yet. A dry run was given no ids.
             uploads = [upload for upload in list(world.uploads.values()) if not upload.check]
             for id in (id for upload in uploads for id in list(upload.added)):
                 if id < len(wanted):
@@ -186,7 +186,7 @@ class Queries:
         if descending:
             wanted.reverse()
             places = places[::-1]
-        # In slices: while one is taken no other thread goes on.
+        # In slices: no other thread runs during one.
         for low in range(0, len(wanted), _SLICE):
             ids.extend(compress(places[low : low + _SLICE], wanted[low : low + _SLICE]))
         return ids
@@ -194,8 +194,8 @@ class Queries:
     # -- answers
 
     def listed(self, ids: list[int]) -> tuple[list[JobView], int]:
-        """These jobs, in this order, as they are now, without those that have gone; and how many of `ids` that
-        were. They are not all when they do not fit one answer."""
+        """These jobs in this order, without removed ones, as many as fit one answer; and how many of `ids` that
+        covers."""
         found = {view.id: view for view, _job in self._views(ids)}
         views = [found[id] for id in ids if id in found]
         fitting = _fitting(views)
@@ -267,8 +267,8 @@ class Queries:
         return view, job or rows.job_from_row(found[0], self._specs[found[0].spec_id])
 
     def explain(self, view: JobView, shown: Job) -> None:
-        """Say why a job waits, what was learned of its like and how its size comes about. Looks at what changes
-        with every decision, so this belongs to the loop's own thread."""
+        """Add why a job waits, what was learned about its group, and how its size is determined. Reads state that
+        changes with every decision, so it belongs to the loop's thread."""
         job = self._world.jobs.get(view.id) or shown
         decided = decision(self._world, job)
         view.learned = LearnedView(decided.mem, decided.disk, decided.time_s)
@@ -351,7 +351,7 @@ class Queries:
 
 
 def _by_name(groups: dict[str, dict[str, int]], named: set[str]) -> dict[str, dict[str, int]]:
-    """The counts of each group for itself, of those that are asked for; empty: all."""
+    """Counts of each of these groups; empty: of all groups."""
     found: dict[str, dict[str, int]] = {}
     for group, counts in groups.items():
         for name in names_of(group):

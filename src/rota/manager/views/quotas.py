@@ -1,4 +1,4 @@
-"""Quotas as clients see them: what was written down, and who holds how much of it."""
+"""Quotas as clients see them: the records, and how much each holder uses."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rota.plan.policy.quota_use import RuleHolder, RuleUse
 from rota.plan.site.clock import SECOND
 from rota.wire.views import QuotaHolder, QuotasView, QuotaUse
 
-#: So many holders of a rule are told, those nearest to its limits.
+#: Holders of a rule that are listed, the nearest to its limits first.
 _HOLDERS: Final = 20
 _HOUR: Final = 3600 * SECOND
 
 
 def view(world: World, wall: float) -> QuotasView:
-    """All quotas and their use; without a plan nobody holds anything."""
+    """All quotas and their use; without a plan nothing is held."""
     records = world.site["quota"]
     uses: dict[tuple[str, str], QuotaUse] = {}
     if records:
@@ -37,7 +37,7 @@ def view(world: World, wall: float) -> QuotasView:
 
 
 def _nothing(*, applies: bool) -> QuotaUse:
-    """Of a rule that limits nothing, or that belongs to a set without a period."""
+    """The use of a rule that limits nothing, or belongs to a set without a period."""
     return QuotaUse(applies=applies, resources=None, jobs=None, resource_hours=None, holders=[], more=0)
 
 
@@ -55,7 +55,7 @@ def _use(use: RuleUse) -> QuotaUse:
 
 
 def _fullness(rule: QuotaRule, holder: RuleHolder) -> float:
-    """The part of a limit that is held, of the one of which it is most. More than nothing of 0 is far too much."""
+    """The largest fraction held of any limit. Holding anything of a limit of 0 counts as far above it."""
     limits = ((holder.resources, rule.resources), (holder.jobs, rule.jobs), (holder.area or 0, rule.area))
     return max(held / limit if limit else held * 1e9 for held, limit in limits if limit != NO_LIMIT)
 

@@ -67,7 +67,7 @@ def _too_many(number: int, most: int) -> BadInput:
 
 
 def is_range(clause: Clause) -> bool:
-    """Does it ask for ids and nothing else?"""
+    """Does it select by id only?"""
     return clause.low > 0 and clause == Clause(low=clause.low, high=clause.high)
 
 
@@ -123,8 +123,8 @@ def _parts(word: str) -> list[str]:
 
 
 def disjoint(clauses: list[Clause]) -> list[Clause]:
-    """The same, but what is asked of hosts is asked by state: where a job is now only memory knows, and where one
-    has ended the store."""
+    """The same clauses, with those about hosts split by state: only memory knows where a live job is, and only the
+    store where an ended one was."""
     found = []
     for clause in clauses:
         if clause.host and not clause.state:
@@ -135,7 +135,7 @@ def disjoint(clauses: list[Clause]) -> list[Clause]:
 
 
 class IdRanges:
-    """Ids, as ranges in order and without overlap."""
+    """A set of ids, as ordered ranges without overlap."""
 
     def __init__(self, ranges: Iterable[tuple[int, int]]) -> None:
         self.ranges = merge_spans(ranges)
@@ -163,7 +163,7 @@ class Matching:
     def has(self, job: Job) -> bool:
         if job.id in self._ids:
             return True
-        spec = job.spec  # the loop may give it another one while we look
+        spec = job.spec  # the loop may replace it meanwhile
         known = self._open.get(id(spec))
         if known is None:
             known = self._open[id(spec)] = (spec, self._left_open(spec))
@@ -200,7 +200,7 @@ def matches(clause: Clause, job: Job, hosts: tuple[str, ...]) -> bool:
 
 
 def _specified(clause: Clause, spec: Spec) -> bool:
-    """Does what the clause asks of a specification, besides its group, hold?"""
+    """Does a specification match the clause, apart from its group?"""
     return (
         (not clause.user or clause.user == spec.user)
         and (not clause.queue or clause.queue == spec.queue)

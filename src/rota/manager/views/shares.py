@@ -51,7 +51,7 @@ def view(world: World, wall: float, *, queue: str = "") -> SharesView:
 
 
 def _with_jobs(world: World) -> set[UserProject]:
-    """Who has jobs that run, or that a plan knows of."""
+    """Users and projects with running or planned jobs."""
     found = {(job.spec.user, job.spec.project) for job, _host in all_leased(world)}
     planner = world.placement.planner
     if planner is not None:
