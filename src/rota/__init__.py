@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Load the client only when somebody asks for it: the runner must start fast."""
+    """Load the client on first use, because the runner must start fast."""
     if name in {"AsyncClient", "Client", "connect", "connect_async"}:
         from rota import client
 

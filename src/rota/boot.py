@@ -1,4 +1,4 @@
-"""This life of the machine: what it is called, and how long it has lasted."""
+"""The current boot of this machine: its id, and the seconds since then."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 
 def boot_id() -> str:
-    """Another one after each start of the machine; empty where the system does not tell."""
+    """The kernel's boot id, new with every boot; empty where the system has none."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()
@@ -15,5 +15,5 @@ def boot_id() -> str:
 
 
 def since_boot() -> float:
-    """Seconds since the machine was started, those in which it slept included."""
+    """Seconds since boot, including time asleep."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

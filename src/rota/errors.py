@@ -1,14 +1,14 @@
-"""Every error a person can see: one hierarchy, each with a stable code, a message and a hint.
+"""Every error that a user can see: one hierarchy, each with a stable code, a message and a hint.
 
-Three branches: the user's mistake, the environment's fault, and our own bug. Errors are converted
-to text once, at the boundary (the command line, the wire); nothing here prints.
+It has three branches: user errors, environment faults and bugs. Errors become text once, at the boundary (the
+command line, the wire); nothing here prints.
 """
 
 from __future__ import annotations
 
 
 class RotaError(Exception):
-    """Base of all errors that Rota raises on purpose."""
+    """Base class of all errors that Rota raises on purpose."""
 
     code = "error"
     exit_status = 1
@@ -24,7 +24,7 @@ class RotaError(Exception):
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
-# The user's mistakes.
+# User errors.
 
 
 class UserError(RotaError):
@@ -41,19 +41,19 @@ class BadInput(UserError):
 
 
 class NeverFits(UserError):
-    """A job that no machine of this deployment could ever run."""
+    """No machine of this deployment could ever run the job."""
 
     code = "unsatisfiable"
 
 
 class NotGranted(UserError):
-    """A reservation that cannot be had."""
+    """The reservation cannot be granted."""
 
     code = "reservation"
 
 
 class NotFound(UserError):
-    """No such job, node, group…"""
+    """There is no such job, node, group or other object."""
 
     code = "not_found"
     exit_status = 3
@@ -67,17 +67,17 @@ class Denied(UserError):
 
 
 class TimedOut(UserError):
-    """The time the caller gave has passed."""
+    """The caller's timeout has passed."""
 
     code = "timed_out"
     exit_status = 6
 
 
-# The environment's faults.
+# Environment faults.
 
 
 class EnvironmentFault(RotaError):
-    """The machine, the disk or the network is not as it must be."""
+    """The machine, the disk or the network does not provide what Rota needs."""
 
     code = "environment"
     exit_status = 4
@@ -103,28 +103,28 @@ class StoreFull(EnvironmentFault):
 
 
 class StoreFailed(EnvironmentFault):
-    """A commit failed for a reason that is not a full disk: the manager must stop acknowledging."""
+    """A commit failed for a reason other than a full disk: the manager must stop acknowledging."""
 
     code = "store_failed"
 
 
 class WireError(EnvironmentFault):
-    """Bytes that are not a valid frame or message of a protocol version we speak."""
+    """The bytes are not a valid frame or message of a supported protocol version."""
 
     code = "protocol"
 
 
-# Our own bugs.
+# Bugs.
 
 
 class Bug(RotaError):
-    """Something that cannot happen did. Carries the story of the job concerned."""
+    """An invariant of Rota was violated. The message has the history of the job concerned."""
 
     code = "bug"
 
 
 class IllegalTransition(Bug):
-    """A state change that the table in `core.states` does not allow."""
+    """A state transition that the table in `core.states` does not allow."""
 
     code = "illegal_transition"
 
@@ -151,7 +151,7 @@ _BY_CODE: dict[str, type[RotaError]] = {
 }
 
 
-#: Codes that say more than their class does.
+#: Codes that are more specific than their class.
 _BY_CODE |= dict.fromkeys(("locked", "damaged", "missing", "foreign", "newer", "copied"), StoreRefused)
 _BY_CODE |= {
     "port": EnvironmentFault,
@@ -162,5 +162,5 @@ _BY_CODE |= {
 
 
 def from_code(code: str, message: str, *, hint: str = "") -> RotaError:
-    """The error that travelled over the wire as (code, message, hint)."""
+    """Rebuild an error that was sent over the wire as (code, message, hint)."""
     return _BY_CODE.get(code, RotaError)(message, hint=hint, code=code)

@@ -1,4 +1,4 @@
-"""Where a deployment lives: `Home`, its directory and the paths in it."""
+"""`Home`: the directory of a deployment and the paths in it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from msgspec import Struct
 from rota.errors import BadInput, EnvironmentFault
 from rota.unix import MAX_SOCKET_PATH
 
-#: Device and inode of a directory: what it is, whatever its name.
+#: Device and inode of a directory: they identify it under any name.
 Mark = tuple[int, int]
 
 
 class ManagerFile(Struct, omit_defaults=True):
     """`manager.json`: facts about the manager of this deployment. Written by the manager.
 
-    It holds no path: in a copy of the home that would lead to the original.
+    It holds no path, because in a copy of the home a path would lead to the original.
     """
 
     pid: int = 0
@@ -29,11 +29,11 @@ class ManagerFile(Struct, omit_defaults=True):
     version: str = ""
     generation: int = 0
     started_at: str = ""
-    boot: str = ""  #: in which life of the machine
+    boot: str = ""  #: boot id of the machine
 
 
 def node_home(name: str) -> Path:
-    """Where the agent of a node keeps its own files, unless it is told."""
+    """The default directory for the files of a node's agent."""
     import socket
 
     leaf = (name or socket.gethostname() or "localhost").replace("/", "_")
@@ -43,7 +43,7 @@ def node_home(name: str) -> Path:
 
 
 class Home:
-    """The directory of one deployment and the paths in it. Creates nothing unless asked to."""
+    """The directory of one deployment and the paths in it. Only `create` creates anything."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(os.path.abspath(path))
@@ -62,7 +62,7 @@ class Home:
 
     @classmethod
     def find(cls, given: str | None = None, environ: Mapping[str, str] | None = None) -> Home:
-        """The deployment that is meant: what is given, `$ROTA_HOME`, or the place for a user's state."""
+        """The home to use: `given`, else `$ROTA_HOME`, else the default in the user's state directory."""
         environ = os.environ if environ is None else environ
         if explicit := given or environ.get("ROTA_HOME"):
             if "\0" in explicit:
@@ -118,13 +118,13 @@ class Home:
 
     @property
     def socket(self) -> Path:
-        """Where the manager listens. The path may be too long for a socket: see `rota.unix`."""
+        """The manager's socket. Its path may be too long for the kernel: see `rota.unix`."""
         return self.path / "manager.sock"
 
     @property
     def former_socket(self) -> Path | None:
-        """Where a manager listened before sockets could lie in a home with a long path. Its runners, which
-        outlive it, and clients of that time still look there; None for a home with a short one."""
+        """Where managers of earlier versions listened if the path of the home was too long for a socket. Their
+        runners and clients still look there. None for a home with a short path."""
         if len(os.fsencode(self.socket)) <= MAX_SOCKET_PATH:
             return None
         name = f"rota-{os.getuid()}-{self._digest()}"
@@ -135,15 +135,15 @@ class Home:
         return None
 
     def find_socket(self) -> Path | None:
-        """The socket of a manager of this very home, if there is one; it may be stale. Raises `EnvironmentFault`
-        if it is in a place that others may write to."""
+        """The socket of this home's manager, if there is one; it may be stale. Raises `EnvironmentFault` if other
+        users may write to its directory."""
         if self.socket.exists():
             return self.socket
         written = self.read_manager_file()
         for far in (Path(written.socket) if written and written.socket else None, self.former_socket):
-            # Only if its name was made from our path: what a copied file says leads to the original.
+            # Only if its name is derived from our path: a copied manager file would lead to the original home.
             if far is not None and far.parent.name.endswith(f"-{self._digest()}") and far.exists():
-                check_private(far.parent)  # anybody may make a directory in /tmp
+                check_private(far.parent)  # every user may create a directory in /tmp
                 return far
         return None
 
@@ -153,7 +153,7 @@ class Home:
         return hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
 
     def mark(self) -> Mark | None:
-        """Which directory this is; None if there is none."""
+        """Device and inode of the home; None if it does not exist."""
         try:
             found = os.stat(self.path)
         except OSError:
@@ -174,9 +174,9 @@ class Home:
             ) from None
 
     def read_manager_file(self) -> ManagerFile | None:
-        """What the manager wrote about itself; None if there is nothing usable. It may be stale."""
+        """The facts in `manager.json`; None if it is missing or unreadable. They may be stale."""
         try:
-            if not self.manager_file.is_file():  # a pipe would be waited for
+            if not self.manager_file.is_file():  # opening a pipe would block
                 return None
             return msgspec.json.decode(self.manager_file.read_bytes(), type=ManagerFile)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -184,7 +184,7 @@ class Home:
 
 
 def check_private(path: Path) -> None:
-    """Raise `EnvironmentFault` unless the directory is ours and nobody else may write to it."""
+    """Raise `EnvironmentFault` unless the directory is ours and only we may write to it."""
     found = os.stat(path)
     if not stat.S_ISDIR(found.st_mode):
         raise EnvironmentFault(f"{path} is not a directory", hint="choose another with --home or ROTA_HOME")

@@ -1,4 +1,4 @@
-"""What this machine has to give, for whoever submits to it and for the pool that runs there."""
+"""Facts about this machine: its time zone and its usable memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _GIB: Final = 1 << 30
 
 
 def local_zone() -> tzinfo:
-    """The time zone in which people here mean hours of the day, with its summer time."""
+    """The local time zone, with its summer time."""
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # only a manager asks
 
     name = os.environ.get("TZ", "").removeprefix(":")
@@ -25,7 +25,7 @@ def local_zone() -> tzinfo:
 
 
 def local_zone_name() -> str:
-    """A name of that zone that others know too; where it has none, its offset now, such as +02:00."""
+    """The name of the local zone in the tz database; without one, its present offset, such as +02:00."""
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
     name = os.environ.get("TZ", "").removeprefix(":")
@@ -43,7 +43,7 @@ def local_zone_name() -> str:
 
 
 def usable_memory() -> int:
-    """Memory of this host, or what the control groups around this process leave of it."""
+    """The memory of this host, or less if a control group of this process limits it."""
     total = _GIB
     with open("/proc/meminfo", encoding="ascii") as file:
         for line in file:
@@ -54,7 +54,7 @@ def usable_memory() -> int:
 
 
 def _group_limits() -> Iterator[int]:
-    """Every memory limit of the groups that this process is in, from its own up to the root."""
+    """Every memory limit on this process, from its own control group up to the root."""
     try:
         with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as file:
             groups = [line.rstrip("\n").split(":", 2) for line in file]

@@ -1,4 +1,4 @@
-"""The log of a process: one JSON object a line, in a file that only the owner can read."""
+"""Logging to a file: one JSON object per line, readable by the owner only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def log_to(path: Path, level: str) -> None:
-    """Write everything of this level and above there, and nowhere else."""
+    """Send all log records of this level and above to this file, and nowhere else."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
     os.chmod(path, 0o600)
     handler = logging.FileHandler(path, encoding="utf-8")

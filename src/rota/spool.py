@@ -1,7 +1,7 @@
-"""Bytes on disk that somebody will want in a while: queues of them in one file without a name.
+"""Byte queues that overflow to disk, all in one unlinked file.
 
-The file has no name, so that nothing is left of it whatever becomes of the process. It is cut into blocks, which
-queues share and give back as they are read: what it takes is bounded, whatever passes through it.
+The file has no name, so nothing is left of it when the process ends, even by a crash. It consists of blocks that
+the queues share and return as they are read, so its size is bounded by what is queued, not by what passes through.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ _NO_TMPFILE: Final = (EOPNOTSUPP, EISDIR, ENOENT)
 
 
 class Spool:
-    """One file of blocks. `most`: bytes that all queues together may take; None: as the disk has room."""
+    """One file of blocks. `most` limits the bytes of all queues together; None: only the disk does."""
 
     def __init__(self, directory: str, *, most: int | None = None, spare: int = 0) -> None:
         self._directory = directory
-        self._spare = spare  #: bytes of the disk that are left to others
+        self._spare = spare  #: bytes of the disk to leave free
         self.most = most
         self._fd = -1
         self._free: list[int] = []
-        self._blocks = 0  #: that the file has
+        self._blocks = 0  #: in the file
         self._failed = False  #: the last attempt to write met a full disk
 
     @property
@@ -36,7 +36,7 @@ class Spool:
         return SpoolQueue(self, at)
 
     def room(self) -> int:
-        """Bytes in blocks that can be had now."""
+        """Bytes that can be allocated now."""
         if self._failed or not self._disk_has_room():
             self._failed = False  # ask the disk again next time
             return 0
@@ -54,7 +54,7 @@ class Spool:
         return found.f_bavail * found.f_frsize >= self._spare
 
     def _take(self) -> int:
-        """A block. Raises `OSError` if there is none."""
+        """Allocate a block. Raises `OSError` if there is none."""
         if self.room() < BLOCK:
             _full()
         if self._fd < 0:
@@ -86,7 +86,7 @@ class Spool:
 
 
 class SpoolQueue:
-    """Bytes `at` to `end` of a stream. They are added at the end and given up from the beginning."""
+    """Bytes `at` to `end` of a stream: appended at the end, freed from the beginning."""
 
     __slots__ = ("_base", "_blocks", "_spool", "at", "end")
 
@@ -117,13 +117,13 @@ class SpoolQueue:
         self.end = end
 
     def read(self, offset: int, limit: int) -> bytes:
-        """At most so many bytes from this offset on, which is one of the queue's. Raises `OSError`."""
+        """At most `limit` bytes from `offset`, which must lie in the queue. Raises `OSError`."""
         index, inside = divmod(offset - self._base, BLOCK)
         size = min(limit, self.end - offset, BLOCK - inside)
         return self._spool._read(self._blocks[index], inside, size) if size > 0 else b""
 
     def free(self, until: int) -> None:
-        """Bytes before this offset are not needed any more."""
+        """Free the bytes before this offset."""
         self.at = max(self.at, min(until, self.end))
         whole = (self.at - self._base) // BLOCK
         if self.at == self.end and self._blocks:
@@ -143,7 +143,7 @@ def _full() -> int:
 
 
 def _nameless(directory: str) -> int:
-    """A new file that only this process knows."""
+    """Open a new file without a name."""
     try:
         return os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError as error:

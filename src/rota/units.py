@@ -1,7 +1,7 @@
 """Durations and sizes as people write them: `1h30m`, `1-12:00:00`, `4G`.
 
-Pure text and numbers. A bare number is always refused, with a hint that names what was likely
-meant: a job that asks for 500 bytes or 90 hours by mistake is found out much too late.
+A number without a unit is refused, with a hint that names the likely unit: a job that asks for 500 bytes or
+90 hours by mistake would fail much later.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def parse_size(text: str) -> int:
     scale: int = 1024 ** _POWERS[(unit or "B").upper()]
     size = int(whole) * scale
     if fraction:
-        # Rounded up: whoever asks for 0.3 of something must not get less.
+        # Rounded up: a request for 0.3 of a unit must not become less.
         size += -(-int(fraction) * scale // 10 ** len(fraction))
     if size > MAX_BYTES:
         raise BadInput(f"{_quoted(word)} is more than 1024P", hint="write a size such as 500M or 4G")
@@ -106,7 +106,7 @@ def _not_a_size(word: str) -> BadInput:
         if word.startswith("-"):
             return BadInput(f"{_quoted(word)} is negative", hint="write a size such as 500M or 4G")
         number = _plain(word, "500")
-        # Nobody asks for 4 MB of memory or 64,000 GB of it: offer the likely one first.
+        # 4 means gigabytes and 64,000 megabytes, hardly the reverse: suggest the likely unit.
         likely = ("G", "gigabytes") if float(number) <= 64 else ("M", "megabytes")
         if float(number) >= 1 << 20:
             likely = ("B", "bytes")

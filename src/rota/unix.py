@@ -1,4 +1,4 @@
-"""Unix sockets at paths of any length: the kernel takes 107 bytes of a path, and a descriptor's is shorter."""
+"""Unix sockets at paths of any length: a path over the kernel's 107 bytes is reached through a descriptor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_SOCKET_PATH: Final = 107
 
 @contextlib.contextmanager
 def short(path: str) -> Iterator[str]:
-    """A name for `path` that fits into the address of a socket, good within the context. Raises `OSError`."""
+    """Context manager for an equivalent of `path` that is short enough for a socket address. Raises `OSError`."""
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
         yield path
         return

@@ -1,1 +1,4 @@
-"""The HTTP API and the dashboard: a gateway between browsers or scripts and the manager."""
+"""The HTTP gateway: it serves the API and the dashboard, and forwards requests to the manager.
+
+It may import `client`, `wire` and the pure packages. It decides nothing: rights and state belong to the manager.
+"""

@@ -1,8 +1,8 @@
-"""The `Store` contract: what the manager may ask of a store, and what every store promises.
+"""The `Store` contract: what the manager may ask of a store, and what every store guarantees.
 
-Promises: `commit` returns only when all rows of the batch are durable, and a batch is there whole
-or not at all; `load` gives back exactly what was committed; reads see some committed state, never a
-part of a batch, and may be called from any thread while a commit is under way.
+- `commit` returns only when all rows of the batch are durable. A batch is stored whole or not at all.
+- `load` returns exactly what was committed.
+- Reads see a committed state, never part of a batch. Any thread may read while a commit is in progress.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rota.store.past import PastAttempt, PastSum
 
 
 class StoredJob(Struct, gc=False):
-    """One row of `jobs`, with the newest attempt's row beside it where a query asks for it."""
+    """One row of `jobs`, with the row of its newest attempt where a query asks for it."""
 
     id: int
     key: str
@@ -32,7 +32,7 @@ class StoredJob(Struct, gc=False):
     group: str
     user: str
     cmd: Command
-    state: int  #: of a live job only as it was last written; memory knows better
+    state: int  #: of a live job: as last written; the manager's memory may be ahead
     attempt: int
     tries: int
     submitted_at: float
@@ -47,15 +47,15 @@ class StoredJob(Struct, gc=False):
     input_bytes: int | None = None
     array: int | None = None
     index: int | None = None
-    replaced_by: int | None = None  #: the job that took its place; 0: its input has no such line any more
+    replaced_by: int | None = None  #: the job that replaced it; 0: its line was removed from the input
 
 
 class Brief(Struct, array_like=True, gc=False):
-    """What an `add` must know of a job that was there before."""
+    """What an `add` must know of a job that already exists."""
 
     key: str
     id: int
-    state: int  #: as it was last written
+    state: int  #: as last written
     spec_id: int
     after: str | None  #: as JSON
 
@@ -87,15 +87,17 @@ class StoredAttempt(Struct, gc=False):
     err_len: int | None = None
     out_total: int | None = None
     err_total: int | None = None
-    spec: int | None = None  #: the job's specification at the time; None in rows of older versions
-    size: Size | None = None  #: where it was not that of the specification
+    spec: int | None = None  #: the job's specification at that time; None in rows of older versions
+    size: Size | None = None  #: if it differs from the specification
     behaviours: tuple[Behaved, ...] = ()
-    given: Given | None = None  #: what the planner gave it
-    kept: OutputReport | None = None  #: what is known of its output; None: nothing, or it printed nothing
+    given: Given | None = None  #: its allocation by the planner
+    kept: OutputReport | None = (
+        None  #: where its output is and what is missing; None: unknown, or it printed nothing
+    )
 
 
 def output_of(row: StoredAttempt) -> Output:
-    """Where the output of an attempt lies."""
+    """Where the output of an attempt is stored."""
     return Output(
         segment=row.segment or "",
         offset=row.offset or 0,
@@ -108,7 +110,7 @@ def output_of(row: StoredAttempt) -> Output:
 
 
 class StoredEvent(Struct, gc=False):
-    """One line of a job's story."""
+    """One event in the history of a job."""
 
     at: float
     job: int
@@ -118,54 +120,54 @@ class StoredEvent(Struct, gc=False):
 
 
 class StoredSubmission(Struct, gc=False):
-    """An `add` that was accepted, or that is still being uploaded (`answer` is None)."""
+    """An `add` that was accepted, or one that is still being uploaded (`answer` is None)."""
 
     id: str
     user: str
     at: float
     count: int
     answer: str | None
-    input: str | None = None  #: what was added, a path or a name, if it is the last one of that
+    input: str | None = None  #: path or name of the input, if this is its newest submission
 
 
 class StoreSnapshot(Struct, gc=False):
-    """All that a manager needs in memory to go on."""
+    """Everything that a manager loads into memory when it starts."""
 
-    jobs: list[StoredJob]  #: every job that is not terminal, in order of id, `newest` not filled
+    jobs: list[StoredJob]  #: every job that is not terminal, by id; `newest` is not filled
     open_attempts: list[StoredAttempt]
     specs: dict[int, Spec]  #: all
     env_ids: dict[str, int]  #: digest → id, all
     outcomes: bytes  #: index = job id; terminal state number, 0 if live, 255 if there is no such job
     tally: dict[tuple[str, int], int]
-    runners: list[tuple[Any, ...]]  #: rows as in `Changes.runners`, those that hold open attempts
+    runners: list[tuple[Any, ...]]  #: rows as in `Changes.runners`, of runners with open attempts
     meta: dict[str, str]
     next_job: int
     next_spec: int
     next_env: int
     limits: dict[str, str] = {}  #: name → declaration as JSON
     dep_groups: dict[str, int] = {}  #: every dependency group that ever had a member → complete members
-    #: (job, spec id) of failed and cancelled jobs that are in dependency groups (`Spec.dep_groups`) and were not
-    #: replaced
+    #: (job, spec id) of failed and cancelled members of dependency groups (`Spec.dep_groups`); replaced jobs are
+    #: left out
     bad_members: list[tuple[int, int]] = []
     #: all rows of `Changes.edges` whose dependent still exists
     edges: list[tuple[Parent, int]] = []
     #: job → spec id of the dependents in `edges` that are in dependency groups, ended or not
     edge_specs: dict[int, int] = {}
-    #: rows as in `Changes.observations` but without the job, of each learning group the newest `OBSERVATIONS`,
-    #: oldest first
+    #: rows as in `Changes.observations` without the job: the newest `OBSERVATIONS` of each learning group, oldest
+    #: first
     observations: list[tuple[Any, ...]] = []
     site: dict[tuple[str, str], str] = {}  #: (kind, name) → value as JSON
-    #: host → what it did last and since when (microseconds), of those that are not gone
+    #: host → its last state and since when (microseconds); hosts that are gone are left out
     host_states: dict[str, tuple[str, int]] = {}
-    replaced: list[int] = []  #: jobs whose place another took
+    replaced: list[int] = []  #: jobs that another job replaced
 
 
-#: So many observations of a learning group are loaded; older ones may be removed.
+#: Observations loaded per learning group; older ones may be removed.
 OBSERVATIONS: Final = 1024
 
 
 class RunningAttempt(Struct, frozen=True, gc=False):
-    """An attempt that goes on, with what accounts for it."""
+    """A running attempt, with what accounting needs of it."""
 
     spec: int
     size: Size | None
@@ -174,16 +176,16 @@ class RunningAttempt(Struct, frozen=True, gc=False):
 
 
 class Accounts(Struct, gc=False):
-    """Sums of hours and what is not in them yet, of one moment."""
+    """Hourly sums, and the running attempts that are not in them yet, from one consistent read."""
 
-    #: (hour, user, project, queue, and the columns of `core.accounts.accounting`); of one key there may be several
+    #: (hour, user, project, queue, and the columns of `core.accounts.accounting`); a key may occur more than once
     rows: list[tuple[Any, ...]]
     running: list[RunningAttempt]
-    asked_since: int = 0  #: the first hour of which it is known what was asked for
+    asked_since: int = 0  #: first hour whose requested amounts are known
 
 
 class Point(Struct, frozen=True, gc=False):
-    """What one attempt of a learning group asked for, was given and used."""
+    """What one attempt of a learning group asked for, got and used."""
 
     job: int | None
     at: float
@@ -193,18 +195,18 @@ class Point(Struct, frozen=True, gc=False):
     given_time_s: float
     used_time_s: float
     ok: bool
-    asked_mem: int | None = None  #: None: nothing, or an earlier version did not write it down
+    asked_mem: int | None = None  #: None: nothing, or an earlier version did not record it
     asked_time_s: float | None = None
 
 
 class Clause(Struct, frozen=True, gc=False):
-    """Jobs for which all of this holds; an empty field says nothing."""
+    """A conjunction of conditions on jobs; an empty field is no condition."""
 
     low: int = 0
     high: int = 0  #: inclusive; 0 = no bound
     group: str = ""
     user: str = ""
-    host: str = ""  #: one of those of the newest attempt
+    host: str = ""  #: one of the hosts of the newest attempt
     queue: str = ""
     project: str = ""
     submission: str = ""
@@ -214,7 +216,7 @@ class Clause(Struct, frozen=True, gc=False):
 
     @property
     def one(self) -> int:
-        """The job that this names, and nothing else; 0: it describes jobs."""
+        """The id, if the clause names exactly one job by id; otherwise 0."""
         return self.low if self.low and self == Clause(low=self.low, high=self.low) else 0
 
     @property
@@ -224,14 +226,14 @@ class Clause(Struct, frozen=True, gc=False):
 
 
 class Order(Struct, frozen=True, gc=False):
-    """In which order jobs are listed. Of those that are equal, or of which nothing is known, the newest comes
-    first where the largest does."""
+    """The order of a list of jobs. Jobs that compare equal, or have no value, are ordered by id, in the same
+    direction."""
 
     by: str = "id"  #: one of `ORDERS`
     descending: bool = False
 
 
-#: What jobs can be listed by. `priority` is of their specification, the rest of the newest attempt.
+#: Sort keys. `priority` is from the specification, the others are from the job and its newest attempt.
 ORDERS: Final = ("id", "submitted", "started", "ended", "wall", "cpu", "mem", "priority")
 
 
@@ -239,7 +241,7 @@ _FOLDED: Final = {ord(letter): ord(letter.lower()) for letter in "ABCDEFGHIJKLMN
 
 
 def folded(text: str) -> str:
-    """As searches compare: capitals of ASCII are small, other letters stay as they are."""
+    """Text as searches compare it: ASCII letters in lower case, all others unchanged."""
     return text.translate(_FOLDED)
 
 
@@ -247,23 +249,26 @@ class Store(Protocol):
     """The port. Adapters are named for their technology: `SqliteStore`, `MemoryStore`."""
 
     def load(self) -> StoreSnapshot:
-        """Read everything live. Uploads that were never finished are removed first."""
+        """Read everything that is live. Unfinished uploads are removed first."""
 
     def commit(self, changes: Changes) -> None:
-        """Write one batch durably. Raises `StoreFull` (nothing written; the same batch may be
-        tried again) or `StoreFailed` (unknown; the manager must exit)."""
+        """Write one batch durably.
+
+        Raises `StoreFull` if nothing was written and the same batch may be tried again, and `StoreFailed` if the
+        outcome is unknown: the manager must exit.
+        """
 
     def can_accept(self, live_jobs: int) -> bool:
-        """Is there room on the disk for more jobs beside these?"""
+        """Is there enough free disk to accept more jobs, given how many are live?"""
 
     def known_keys(self, user: str, keys: list[str]) -> dict[str, tuple[int, int]]:
-        """key → (newest job with that key, its state), for those that exist and were not replaced."""
+        """key → (newest job with that key, its state); replaced jobs do not count."""
 
     def namesakes(self, keys: list[str]) -> list[Brief]:
-        """All jobs that have one of these keys and were not replaced."""
+        """All jobs with one of these keys, except replaced ones."""
 
     def briefs(self, ids: list[int]) -> list[Brief]:
-        """Those of these jobs that exist and were not replaced, by id."""
+        """These jobs by id; unknown and replaced ones are left out."""
 
     def submission(self, submission: str) -> StoredSubmission | None:
         """The `add` with this id, if there was one."""
@@ -292,8 +297,8 @@ class Store(Protocol):
     ) -> array[int]:
         """Ids of all jobs that match any clause, in this order, or the first `limit` of them.
 
-        With `search`, those whose command has this text (`folded`), or whose specification is `named`.
-        `specs` gives the priority of every specification.
+        With `search`, only jobs whose command contains this text (`folded`) or whose specification is in `named`.
+        `specs` maps every specification to its priority.
         """
 
     def jobs(self, ids: list[int]) -> list[StoredJob]:
@@ -306,41 +311,41 @@ class Store(Protocol):
         """All attempts of a job, by number."""
 
     def events(self, job: int) -> list[StoredEvent]:
-        """The story of a job, oldest first."""
+        """The events of a job, oldest first."""
 
     def dependents(self, parents: list[Parent]) -> list[int]:
         """Dependents of these jobs and groups that were written as `Changes.edges`, ascending."""
 
     def children(self, parent: Parent, *, limit: int) -> tuple[list[int], int]:
-        """The first so many jobs that wait or ever waited for this job or group, ascending, and how many there
-        are. Some may belong to a submission that is not finished."""
+        """The first `limit` jobs that ever depended on this job or group, ascending, and their total number. Some
+        may belong to an unfinished submission."""
 
     def followers(self, parents: list[int]) -> list[int]:
-        """All jobs that wait or ever waited for one of these jobs, ascending."""
+        """All jobs that ever depended on one of these jobs, ascending."""
 
     def accounts(self, *, first: int, end: int) -> Accounts:
-        """The sums of the hours from `first` up to `end`, and what runs. What began before `first` and goes on
-        is a step at that hour."""
+        """The sums of the hours from `first` up to `end`, and the running attempts. Use that began before `first`
+        and continues is a step at that hour."""
 
     def minutes(self, *, since: int) -> list[tuple[int, ...]]:
-        """(minute, and the columns of `core.accounts.accounting`) from this minute on, in order. A week is
-        kept."""
+        """(minute, and the columns of `core.accounts.accounting`) from this minute on, in order. Minutes are kept
+        for a week."""
 
     def host_states(self, *, host: str, since: int, until: int) -> list[tuple[str, int, str]]:
-        """(host, at, state), by host and time: what it did between two moments (microseconds), beginning with
-        what it did at the first of them. No host: all."""
+        """(host, at, state), by host and time: the state at `since` and every change up to `until` (microseconds).
+        An empty `host` means all hosts."""
 
     def past(self, *, since: float, until: float, limit: int) -> list[PastAttempt]:
-        """At most so many of the attempts that have ended and of which a part lies within a window, by job."""
+        """At most `limit` ended attempts that overlap a window, by job."""
 
     def past_hosts(self, *, since: float, until: float, limit: int) -> tuple[int, set[str]]:
-        """How many they are, and on which hosts they ran, without reading them."""
+        """How many ended attempts overlap a window, and their hosts, without reading the attempts."""
 
     def past_sums(self, *, since: float, until: float, slices: int) -> list[PastSum]:
-        """The same attempts, all of them, summed up by the slices of the window in which they begin and end."""
+        """All ended attempts that overlap a window, summed by the slices in which they start and end."""
 
     def ended_between(self, *, since: float, until: float) -> int:
-        """How many attempts ended at `since` or later and before `until`, of jobs that were not removed."""
+        """How many attempts ended in [`since`, `until`), removed jobs excluded."""
 
     def points(self, group: str, *, limit: int) -> list[Point]:
         """What the newest attempts of a learning group asked for and used, newest first."""
@@ -349,14 +354,13 @@ class Store(Protocol):
         """A stored environment: NUL-separated K=V."""
 
     def segments_in_use(self) -> set[str]:
-        """Names of the output segments that some attempt refers to."""
+        """Names of the output segments that any attempt refers to."""
 
     def outputs(self, *, after: tuple[int, int], limit: int) -> list[tuple[tuple[int, int], Output]]:
-        """((job, number), where its output lies) of attempts that printed something and have ended, in order, from
-        behind `after` on."""
+        """((job, number), output) of ended attempts that printed something, in order, starting after `after`."""
 
     def pruned(self, segments: Collection[str]) -> set[str]:
-        """Those of these segments that were removed because of their age or for space."""
+        """Which of these segments were pruned, because of their age or for space."""
 
     def close(self) -> None:
         """Release files and locks. Safe to call twice."""

@@ -1,1 +1,1 @@
-"""The fields of a job as people give them, in JSON, on the command line or in Python: checked once."""
+"""The fields of a job as users write them, in JSON, on the command line or in Python: parsed and checked."""

@@ -1,1 +1,1 @@
-"""The input of `wr add`, read as jobs of Rota."""
+"""Converts the input of `wr add` into jobs of Rota."""

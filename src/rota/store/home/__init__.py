@@ -1,1 +1,1 @@
-"""The directory of a deployment: whose it is, who holds it, backup, restore, and its check-up."""
+"""The home directory of a deployment: identity, lock, backup, restore and integrity check."""

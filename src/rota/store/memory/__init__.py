@@ -1,1 +1,1 @@
-"""The store in plain dictionaries, for tests and the simulator."""
+"""A store in plain dictionaries, for tests and the simulator. It keeps nothing on disk."""

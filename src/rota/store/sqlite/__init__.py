@@ -1,1 +1,1 @@
-"""The embedded store: one SQLite file, its schema, statements and checks."""
+"""The SQLite store: schema, statements, reads, writes and integrity checks of one database file."""
