@@ -88,7 +88,7 @@ def main() -> int:
             ticket = _read(given["--ticket"]) if "--ticket" in given else ""
             agent = Agent(unix_dial(given["--socket"]), given["--dir"], ticket=ticket, linger_s=linger_s)
     except (OSError, ValueError) as error:
-        log.say(f"cannot begin: {error}")
+        log.say(f"cannot start: {error}")
         return 1
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)  # jobs leave no reference cycles behind

@@ -125,7 +125,7 @@ def test_on_a_full_host_the_job_farthest_over_its_request_is_ended(host: FullHos
     host.say("memory", 40)
     (second,) = host.wait_for([2])
     assert second.outcome.reason == "memory"
-    host.until(lambda: "no job here takes more than it asked for" in host.log())
+    host.until(lambda: "no job here is over its request" in host.log())
     (host.home / "go").touch()
     (innocent,) = host.wait_for([1])
     assert (innocent.outcome.exit_code, innocent.outcome.reason) == (0, "")
@@ -150,7 +150,7 @@ def test_a_used_size_is_what_counts_as_the_request(host: FullHost) -> None:
     host.work([grant], spec, seats=host.seats(1, Size(mem=300 * MB)), env=PATH)
     host.until(lambda: (host.home / "on").exists())
     host.say("memory", 10)
-    host.until(lambda: "no job here takes more than it asked for" in host.log())
+    host.until(lambda: "no job here is over its request" in host.log())
     (host.home / "go").touch()
     (done,) = host.wait_for([1])
     assert done.outcome.exit_code == 0

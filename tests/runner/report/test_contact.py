@@ -168,7 +168,7 @@ def test_sigterm_lets_jobs_end_first(manager: FakeManager) -> None:
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGTERM)
     extra = manager.grant(2, "touch ran", spec)
-    manager.until(lambda: "asked to terminate" in manager.log())
+    manager.until(lambda: "SIGTERM received" in manager.log())
     manager.work([extra], spec)
     manager.until(lambda: manager.returned == [ref(extra)])
     (manager.home / "go").touch()
@@ -185,7 +185,7 @@ def test_the_second_sigterm_ends_them_and_their_retries_decide(manager: FakeMana
     manager.work([manager.grant(1, WAIT, spec)], spec)
     manager.until(lambda: manager.started)
     process.send_signal(signal.SIGTERM)
-    manager.until(lambda: manager.log().count("asked to terminate") == 1)
+    manager.until(lambda: manager.log().count("SIGTERM received") == 1)
     process.send_signal(signal.SIGTERM)
     (done,) = manager.wait_for([1])
     assert done.outcome.reason == "lost"

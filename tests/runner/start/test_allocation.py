@@ -67,7 +67,7 @@ def test_behaviours_run_on_its_cores_too(joined: FakeManager) -> None:
 def test_cores_that_are_not_there_do_not_keep_a_job_from_running(joined: FakeManager) -> None:
     for strange in ("65000", "x", "5-1"):
         assert said(joined, "echo ran $ROTA_CPU_LIST", Allocation(cpu_list=strange)) == [f"ran {strange}"]
-        assert f"not kept to cores {strange}" in joined.log()
+        assert f"cannot be bound to cores {strange}" in joined.log()
 
 
 def test_cores_are_counted_among_those_that_the_runner_may_use() -> None:

@@ -51,7 +51,7 @@ class Fences:
             made = ScriptFence(job, attempt, script=self.script, cores=cores, trail=trail)
             if made.run("make"):
                 return made
-            say(f"job {job} is held by control groups instead")
+            say(f"job {job} is fenced by control groups instead")
         fence = Fence(job, attempt, {}, trail)
         self.widen(fence, hold=hold, cores=cores, memory=memory)
         return fence
@@ -64,11 +64,11 @@ class Fences:
         if cores and CORES not in fence.by_purpose:
             group = self._add(fence, CORES)
             if group is not None and not group.keep_to(cores):
-                self._drop(fence, CORES, f"it does not take cores {sorted(cores)}")
+                self._drop(fence, CORES, f"it does not accept cores {sorted(cores)}")
         if memory and MEMORY not in fence.by_purpose:
             group = self._add(fence, MEMORY)
             if group is not None and not group.limit_memory(memory):
-                self._drop(fence, MEMORY, "it takes no limit of memory")
+                self._drop(fence, MEMORY, "it does not accept a memory limit")
         return len(fence.by_purpose) > before
 
     def _add(self, fence: Fence, purpose: str) -> ControlGroup | None:

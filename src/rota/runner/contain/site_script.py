@@ -103,7 +103,7 @@ def run_script(script: str, words: list[str], *, limit_s: float = LIMIT_S) -> bo
     handle = os.pidfd_open(pid)
     try:
         if not select.select([handle], [], [], limit_s)[0]:
-            say(f"{called}: not done after {limit_s:g} s")
+            say(f"{called}: timed out after {limit_s:g} s")
             os.killpg(pid, signal.SIGKILL)  # a session of its own
     finally:
         os.close(handle)

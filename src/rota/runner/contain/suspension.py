@@ -73,7 +73,7 @@ class Suspension:
 
     def _stop(self, task: Task) -> None:
         if not self._containment.freeze(task, True):
-            say(f"job {task.key[0]} cannot be stopped")
+            say(f"job {task.key[0]} cannot be suspended")
             self._tell(task, "not all of its processes can be stopped")
             return
         task.suspended_since, task.suspended_at = time.monotonic(), clock.now()

@@ -77,7 +77,7 @@ class Containment:
         except BadInput as error:
             if cpu_list not in self._logged:
                 self._logged.add(cpu_list)
-                say(f"jobs are not kept to cores {cpu_list}: {error}")
+                say(f"jobs cannot be bound to cores {cpu_list}: {error}")
             share = Share(frozenset(), binds=False, fences=False)
             share.entry = b"ROTA_CPU_LIST=" + cpu_list.encode("utf-8", "surrogateescape")
             return share

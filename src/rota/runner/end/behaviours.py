@@ -101,7 +101,7 @@ class Behaviours:
                 # The end of the job must be reported even if its behaviours fail unexpectedly.
                 say_exception(f"behaviour of job {task.key[0]}")
                 if after.todo and after.todo[0] is behaviour:
-                    self._finished(after, ok=False, message="an unexpected fault of the runner")
+                    self._finished(after, ok=False, message="unexpected error in the runner")
         if task.scratch is not None and not scratch_goes(task.spec, ok=after.word == "complete"):
             kept = f"not after this outcome: its scratch directory is kept in {task.scratch.path}"
             after.done.append(Behaved("cleanup", True, kept))
@@ -127,7 +127,7 @@ class Behaviours:
 
     def _started(self, task: Task, after: BehaviourProgress, text: str) -> bool:
         if after.by is not None and self._loop.now >= after.by:
-            after.spent = after.spent or "the job was being ended and its grace was over"
+            after.spent = after.spent or "the job was being ended and its grace had passed"
         if after.spent:
             self._finished(after, ok=False, message=f"not run: {after.spent}")
             return False

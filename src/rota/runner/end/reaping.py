@@ -184,7 +184,7 @@ class Reaper:
             if self._all_children_known():
                 break
         else:
-            say("some children do not show in the process table")
+            say("some children are missing from the process table")
         return table, members
 
     def _reap_zombies(self, table: dict[int, procfs.Process]) -> None:

@@ -122,7 +122,7 @@ class TaskSignals:
     def send(self, task: Task, name: str, *, everything: bool) -> None:
         number = getattr(Signals, f"SIG{name}", None)
         if number is None:
-            say(f"there is no signal {name} here")
+            say(f"unknown signal {name}")
             return
         task.plain = False
         if everything:
@@ -131,4 +131,4 @@ class TaskSignals:
             try:
                 os.killpg(task.pid, number)  # not reaped, so the pid cannot have been reused
             except OSError as error:
-                say(f"job {task.key[0]} does not get {name}: {error}")
+                say(f"cannot send {name} to job {task.key[0]}: {error}")

@@ -79,9 +79,9 @@ class Terminator:
             limit = task.walltime_s or task.spec.walltime_s or 0.0
             self.end(task, now, reason="walltime", message=f"over its walltime of {limit:g} s")
         elif after.by is not None and now >= after.by:  # it has had its grace
-            self.end(task, now, reason="walltime", message="its job was ended and the grace is over", grace_s=0.0)
+            self.end(task, now, reason="walltime", message="its job was ended and its grace is over", grace_s=0.0)
         else:
-            message = f"over the {rules.behaviour_timeout_s:g} s of a behaviour"
+            message = f"over the {rules.behaviour_timeout_s:g} s limit of a behaviour"
             self.end(task, now, reason="walltime", message=message)
 
     def kill(self, task: Task, now: float) -> None:

@@ -71,7 +71,7 @@ class Watchdog:
         try:
             memory = self.memory()
         except (OSError, ValueError) as error:
-            self._say(f"cannot see how much memory is left: {error}")
+            self._say(f"cannot read the free memory: {error}")
             memory = host_room.HostRoom(1, 1)
         if memory.left < min(memory.total * MEMORY_LOW, MEMORY_LOW_BYTES):
             self._relieve_memory(now, memory)
@@ -80,7 +80,7 @@ class Watchdog:
             try:
                 disk = self.disk(self._scratch_root)
             except OSError as error:
-                self._say(f"cannot see how much disk is left: {error}")
+                self._say(f"cannot read the free disk space: {error}")
             else:
                 if disk.left < min(disk.total * DISK_LOW, DISK_LOW_BYTES):
                     self._relieve_disk(scratch_jobs, now, disk)
@@ -96,7 +96,7 @@ class Watchdog:
             task.peak_mem = max(task.peak_mem, use)
         guilty = _farthest({task: use - task.env.size.mem for task, use in uses.items()})
         if guilty is None:
-            self._say("memory is nearly full, but no job here takes more than it asked for")
+            self._say("memory is nearly full, but no job here is over its request")
             return
         used, asked = about_size(uses[guilty]), about_size(guilty.env.size.mem)
         full = f"{about_size(left.left)} of {about_size(left.total)} left"
@@ -111,7 +111,7 @@ class Watchdog:
             task.peak_disk = max(task.peak_disk, use)
         guilty = _farthest({task: use - task.env.size.disk for task, use in uses.items()})
         if guilty is None:
-            self._say("the disk of the scratch directories is full, but no job here takes more than it asked for")
+            self._say("the disk of the scratch directories is full, but no job here is over its request")
             return
         used, asked = about_size(uses[guilty]), about_size(guilty.env.size.disk)
         full = f"the disk was full: {about_size(left.left)} left"

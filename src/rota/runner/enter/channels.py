@@ -105,7 +105,7 @@ class JobChannels:
             self._conduits.tell(c.ChannelEnd(start.n, code, None, str(why)))
         except Exception:
             say_exception(f"cannot open a channel in job {start.job}")
-            self._conduits.tell(c.ChannelEnd(start.n, None, None, "an unexpected fault of the runner"))
+            self._conduits.tell(c.ChannelEnd(start.n, None, None, "unexpected error in the runner"))
 
     def _start(self, start: c.StartChannel) -> None:
         place = entry_point(self._tasks, self._containment, (start.job, start.attempt, start.token))

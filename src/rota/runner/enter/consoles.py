@@ -98,7 +98,7 @@ class Consoles:
             if task.over or task.key not in self._tasks.by_key:
                 del self._hang_up_at[task]
             elif now >= at:
-                say(f"nobody is at the terminal of job {task.key[0]}")
+                say(f"no client at the terminal of job {task.key[0]}: hanging up")
                 self._hang_up(task)
             else:
                 self._loop.due(at)

@@ -202,7 +202,7 @@ class Relay:
 
     def _open(self, caller: Caller, key: Key, ask: c.OpenChannel) -> None:
         if ask.n in caller.channels or len(caller.channels) >= _MOST_CHANNELS:
-            caller.send(Failure(ask.n, "bad_input", "too many channels, or a number that is in use"))
+            caller.send(Failure(ask.n, "bad_input", "too many channels, or the number is in use"))
         elif ask.job != key[0] or ask.attach:
             caller.send(Failure(ask.n, "denied", f"this process belongs to job {key[0]}"))
         elif not self._connection.joined:

@@ -137,8 +137,8 @@ class Contact:
                         self._orders.handle(message)
                     except Exception:
                         # It may be half done. Joining again reports what we hold, so the manager decides again.
-                        say_exception(f"{type(message).__name__} could not be done")
-                        connection.lost("an order could not be done")
+                        say_exception(f"{type(message).__name__} failed")
+                        connection.lost("an order failed")
                         return
 
     def lost(self) -> None:
@@ -165,7 +165,7 @@ class Contact:
             self._refused_since = self._refused_since or self._loop.now
             if self._loop.now < self._refused_since + REFUSED_S:
                 return
-        say(f"this node is not wanted: {refusal.message}" + (f"; {refusal.hint}" if refusal.hint else ""))
+        say(f"the manager refuses this node: {refusal.message}" + (f"; {refusal.hint}" if refusal.hint else ""))
         self._loop.failed = refusal.code != REMOVED
         self._loop.done = True
 
@@ -306,7 +306,7 @@ class Contact:
         if not connection.up:
             self._connect(now)
         elif connection.overdue(now):
-            connection.lost("nobody answers")
+            connection.lost("no answer from the manager")
         elif now >= self._heartbeat_at:
             self._heartbeat_at = now + self._rules.current.touch_s
             connection.send(codec.frame(Report(0)))

@@ -96,7 +96,7 @@ class Leaving:
     def terminate(self) -> None:
         """The first SIGTERM asks to leave when the jobs are done, the second ends them."""
         self._terminated += 1
-        say("asked to terminate")
+        say("SIGTERM received")
         # The jobs were not killed on request: their retries decide.
         reason = "lost" if self._terminated > 1 else ""
         self.leave(reason, f"the agent of {self._host} was stopped")

@@ -115,5 +115,5 @@ def plainer(finished: Finished) -> Finished:
     o = finished.outcome
     plain = Outcome(o.exit_code, o.signal, o.reason[:64], o.message[:256], permanent=o.permanent)
     if plain == o:
-        plain = Outcome(reason="lost", message="the manager could not take the report of how it ended")
+        plain = Outcome(reason="lost", message="the manager could not decode the report of its end")
     return Finished(finished.job, finished.attempt, finished.token, finished.seat, plain)

@@ -33,7 +33,7 @@ def remove_nodefile(path: str) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        say(f"{path} is left: {error}")
+        say(f"{path} could not be removed: {error}")
 
 
 def bind_child(pid: int, cores: Collection[int]) -> None:
@@ -57,7 +57,7 @@ def on_its_cores(share: Share | None) -> Iterator[None]:
         os.sched_setaffinity(0, share.cores)
     except OSError as error:
         # Better on any core than not at all.
-        say(f"a job is not kept to its cores: {error}")
+        say(f"a job cannot be bound to its cores: {error}")
         yield
         return
     try:

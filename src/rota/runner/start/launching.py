@@ -116,7 +116,7 @@ class Launcher:
             self._never_began(task, failed_to_start(why, task.started_at))
         except Exception:
             say_exception(f"cannot start job {task.key[0]}")
-            self._refuse(seat, task.key, "an unexpected fault")
+            self._refuse(seat, task.key, "unexpected error")
             return False
         return True
 

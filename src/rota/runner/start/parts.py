@@ -104,7 +104,7 @@ class Parts:
         grant = Grant(*key, order.spec, [], 0, order.size, order.element, order.allocation)
         env = self._catalogue.environment(grant)
         if env is None:
-            self._outbox.opened.append(PartOpened(*key, ok=False, message="its specification is not known"))
+            self._outbox.opened.append(PartOpened(*key, ok=False, message="unknown specification"))
             return
         part = PartTask(key, order, Task(key, grant, env))
         try:

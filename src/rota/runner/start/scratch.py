@@ -90,7 +90,7 @@ def remove(path: str) -> None:
     import shutil
 
     if not shutil.rmtree.avoids_symlink_attacks:
-        say(f"{path} is left: it cannot be removed safely on this system")
+        say(f"{path} is not removed: this system cannot do that safely")
         return
     try:
         shutil.rmtree(path)
@@ -99,7 +99,7 @@ def remove(path: str) -> None:
     except (OSError, RecursionError):  # the latter where directories are a thousand deep
         _remove_stubborn(path)
         if os.path.lexists(path):
-            say(f"{path} is left: it could not be removed")
+            say(f"{path} could not be removed")
 
 
 def _remove_stubborn(path: str) -> None:

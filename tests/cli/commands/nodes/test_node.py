@@ -237,7 +237,7 @@ def test_an_agent_that_is_never_let_in_ends_and_says_why(agents: Agents) -> None
     assert done.returncode == 1
     last = done.stderr.splitlines()[-2]
     assert last.endswith(
-        "this node is not wanted: this token is not accepted; get one with 'rota manager token add'"
+        "the manager refuses this node: this token is not accepted; get one with 'rota manager token add'"
     )
 
 
