@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -25,8 +26,12 @@ def test_a_copied_home_leaves_the_original_alone_and_can_become_a_deployment_of_
     manager = rota.manager_pid()
     assert str(rota.home) not in (rota.home / "manager.json").read_text()
     with deployment(tmp_path / "copy") as copy, deployment(tmp_path / "linked") as linked:
-        subprocess.run(["cp", "-a", rota.home, copy.home], check=True)
-        subprocess.run(["cp", "-al", rota.home, linked.home], check=True)  # the socket itself is in it
+        os.kill(manager, signal.SIGSTOP)  # or a commit between two files would leave a copy that is damaged
+        try:
+            subprocess.run(["cp", "-a", rota.home, copy.home], check=True)
+            subprocess.run(["cp", "-al", rota.home, linked.home], check=True)  # the socket itself is in it
+        finally:
+            os.kill(manager, signal.SIGCONT)
         for other, status in ((copy, "no_manager"), (linked, "other_home")):
             for words in (["manager", "stop", "--kill"], ["kill", "1"], ["remove", "1"]):
                 done = other.rota(*words, "--json")
