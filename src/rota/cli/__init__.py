@@ -1,1 +1,5 @@
-"""The command line: one file per noun. Imported lazily, so that short commands stay short."""
+"""The command line.
+
+It may import every other package; nothing imports it. Modules are loaded only when their command runs, which keeps
+the start short.
+"""

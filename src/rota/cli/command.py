@@ -1,4 +1,4 @@
-"""What all commands share: the global options, lazy loading, and the invocation they work in."""
+"""What all commands share: the global options, lazily loaded command groups, and the invocation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Invocation:
-    """The global options of one call of `rota`, and what follows from them."""
+    """The global options of one call of `rota`, with the home, settings and connection that follow from them."""
 
     def __init__(self) -> None:
         self.home_given: str | None = None
@@ -45,7 +45,7 @@ class Invocation:
 
 
 def print_json(value: object) -> None:
-    """One JSON value, in one line of stdout."""
+    """Print one JSON value as one line of stdout."""
     from rota.cli.render.printing import print_out
     from rota.cli.render.text import json_text
 
@@ -75,7 +75,7 @@ def connect_briefly(context: click.Context) -> Client:
 
 
 def global_options() -> list[click.Option]:
-    """Accepted before and after the subcommand."""
+    """The options that are accepted before and after the subcommand."""
 
     def option(*names: str, to: str, help: str, **more: Any) -> click.Option:
         return click.Option(list(names), help=help, expose_value=False, is_eager=True, callback=_store(to), **more)
@@ -111,9 +111,9 @@ class CompletedString(click.types.StringParamType):
 
 
 class Command(click.Command):
-    """A command with the global options. What follows `--` is kept apart, in `command_words`.
+    """A command with the global options; its function gets the `Invocation` first and may return an exit status.
 
-    A function gets the `Invocation` first and may return its exit status.
+    With `takes_command`, the words after `--` become the argument `command`.
     """
 
     def __init__(self, *args: Any, takes_command: bool = False, **kwargs: Any) -> None:
@@ -142,7 +142,7 @@ class Command(click.Command):
 
 
 class LazyGroup(click.Group):
-    """A group whose members are named by `module:attribute` and loaded when they are needed."""
+    """A group whose members are given as `module:attribute` and imported when they are called."""
 
     def __init__(self, name: str, *, members: dict[str, str], **kwargs: Any) -> None:
         super().__init__(name, invoke_without_command=True, **kwargs)
@@ -182,7 +182,7 @@ class LazyGroup(click.Group):
 
 
 class Group(click.Group):
-    """A noun with verbs of its own, all defined in one module. Without a verb it tells which there are."""
+    """A noun with several verbs, such as `rota queue`. Without a verb it prints its help."""
 
     command_class = Command
 

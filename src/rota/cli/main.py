@@ -105,7 +105,7 @@ def main(argv: list[str] | None = None) -> NoReturn:
     arguments = sys.argv[1:] if argv is None else argv
     _fill_closed_streams()
     for stream in (sys.stdout, sys.stderr):
-        # Whatever a job is called, showing it must not fail.
+        # Printing a name must not fail, whatever characters it has.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     status = _status(arguments)
@@ -114,13 +114,13 @@ def main(argv: list[str] | None = None) -> NoReturn:
     except BrokenPipeError:
         status = BROKEN_PIPE
     if status == BROKEN_PIPE:
-        # What is left in the buffer can go nowhere; do not complain about that at exit.
+        # The rest of the buffer has no reader; without this Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(status)
 
 
 def _fill_closed_streams() -> None:
-    """A caller may have closed any of the three; what is opened next must not take their place."""
+    """Replace closed standard streams, so that no file opened later gets their descriptors."""
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
             opened = os.open(os.devnull, os.O_RDWR)

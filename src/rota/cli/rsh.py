@@ -1,6 +1,6 @@
 """`rota-rsh`: for programs that start others with `ssh HOST COMMAND`, inside a job on several nodes.
 
-It goes through the runner that the job runs under, so it needs no credential and no way to the manager.
+It connects to the job's own runner, so it needs neither a token nor a route to the manager.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HINT: Final = "it is meant for launchers such as mpirun, inside a job"
 
 
 class SshRequest(NamedTuple):
-    """What was asked of us in the words of ssh."""
+    """A command line of ssh, parsed."""
 
     host: str
     text: str  #: for a shell; empty: an interactive one
@@ -56,7 +56,7 @@ def parse(words: list[str]) -> SshRequest:
 
 
 def run(words: list[str]) -> int:
-    """Do what ssh would; what to exit with."""
+    """Run the command as ssh would; returns the exit status."""
     from rota.cli.session.channel_bridge import ChannelBridge, HungUp, exit_status, window
     from rota.client.channels import Opening
     from rota.client.live_channel import LiveChannel

@@ -1,1 +1,1 @@
-"""The commands, one file per noun. Each is imported when it is called."""
+"""The commands, one module per noun or verb. A module is imported only when its command is called."""

@@ -1,1 +1,4 @@
-"""What commands read: options of jobs, selectors, files, signals, terminals; and the submission of jobs."""
+"""What commands read: options of jobs, selectors, time spans, numbers, files; and shell completion.
+
+Nothing is printed here.
+"""

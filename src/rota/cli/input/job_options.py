@@ -1,4 +1,4 @@
-"""The options that give fields of jobs: with `add` and `run` the defaults, with `modify` what to change."""
+"""The options for fields of jobs: defaults for `add` and `run`, changes for `modify`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MANY: Final = {"multiple": True}
-#: Not given is None, so that a flag can also say no.
+#: None if the flag is not given, so that a default differs from an explicit no.
 _FLAG: Final = {"is_flag": True, "default": None}
 
-#: Field → how its option is called, what it is and what the help says.
+#: Field → names of its option, click attributes, help text.
 _OPTIONS: Final[dict[str, tuple[tuple[str, ...], dict[str, Any], str]]] = {
     "name": (("-n", "--name"), {"metavar": "TEXT"}, "A label."),
     "group": (
@@ -199,12 +199,12 @@ NAMES: Final = tuple(_OPTIONS)
 
 
 def job_options(function: F) -> F:
-    """Decorator: add all of them."""
+    """Decorator: add the options of all fields."""
     return options_for(NAMES)(function)
 
 
 def options_for(names: Collection[str], *, hidden: Collection[str] = ()) -> Callable[[F], F]:
-    """Decorator: add these, and others that the help does not show because they are refused."""
+    """Decorator: add the options of these fields; `hidden` ones are parsed, to be refused with a good message."""
 
     def decorate(function: F) -> F:
         for name in reversed(NAMES):
@@ -217,7 +217,7 @@ def options_for(names: Collection[str], *, hidden: Collection[str] = ()) -> Call
 
 
 def given(options: dict[str, Any]) -> dict[str, object]:
-    """Take the job options out of a command's arguments: those that were given."""
+    """Remove the job options from a command's arguments; returns those that were given."""
     found = {name: options.pop(name) for name in NAMES if name in options}
     return {name: value for name, value in found.items() if value is not None and value != ()}
 

@@ -1,4 +1,4 @@
-"""Whole numbers as options: what is out of range or no number at all is refused in the same plain words."""
+"""Options that are whole numbers, with one plain error message for anything else."""
 
 from __future__ import annotations
 

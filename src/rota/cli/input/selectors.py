@@ -34,7 +34,7 @@ def files(_context: click.Context, _parameter: click.Parameter, incomplete: str)
 
 
 def _complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Groups and states, also behind a comma."""
+    """Complete groups and states, also after a comma."""
     from rota.cli.command import connect_briefly
     from rota.cli.input.completions import from_manager
     from rota.client.fields.values import with_commas

@@ -1,4 +1,4 @@
-"""`--from` and `--to` of commands that look back."""
+"""The options `--from`, `--to` and `--last` of reports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 
 def options(since: str, until: str) -> Callable[[Any], Any]:
-    """Both options, with what they say about their defaults."""
+    """Decorator: add the three options, with the defaults that their help names."""
 
     def add(command: Any) -> Any:
         command = click.option("--last", metavar="TIME", help="Short for --from -TIME, such as 36h.")(command)
@@ -21,12 +21,12 @@ def options(since: str, until: str) -> Callable[[Any], Any]:
 
 
 def moments(since: str | None, until: str | None, last: str | None = None) -> tuple[float | None, float | None]:
-    """What was given as Unix seconds; `-2d` is two days ago. Raises `BadInput`."""
+    """Start and end in Unix seconds, None if not given; `-2d` is two days ago. Raises `BadInput`."""
     from rota.errors import BadInput
 
     if last is not None:
         if since is not None:
-            raise BadInput("--last and --from say both when it begins", hint="give one of them")
+            raise BadInput("--last and --from both set the start", hint="give one of them")
         since = _ago(last)
     first, end = _moment("--from", since), _moment("--to", until)
     if first is not None and end is not None and end <= first:

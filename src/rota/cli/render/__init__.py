@@ -1,1 +1,4 @@
-"""How answers look in a terminal: tables, colours, progress, the Gantt chart, job output. Asks nobody anything."""
+"""How answers look: tables, colours, progress lines, the Gantt chart, errors.
+
+Nothing here talks to the manager.
+"""

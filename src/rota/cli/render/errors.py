@@ -1,4 +1,4 @@
-"""Errors as people and programs see them: one line on stderr, or one JSON object, and an exit status."""
+"""Errors for people and programs: one line on stderr, or one JSON object, and an exit status."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rota.errors import Bug, EnvironmentFault, RotaError, UserError
 
 
 def explain(error: Exception) -> RotaError:
-    """Any error as one of ours."""
+    """Convert any error to a `RotaError`."""
     if isinstance(error, RotaError):
         return error
     if isinstance(error, click.NoSuchOption):
@@ -41,7 +41,7 @@ def _see_help(error: click.UsageError) -> str:
 
 
 def report(error: RotaError, *, as_json: bool) -> int:
-    """Tell the error; returns the exit status."""
+    """Print the error; returns its exit status."""
     from rota.cli.render.printing import print_out
     from rota.cli.render.text import harmless
 
@@ -50,7 +50,7 @@ def report(error: RotaError, *, as_json: bool) -> int:
 
         body = {"code": error.code, "message": harmless(error.message), "hint": harmless(error.hint)}
         line = json.dumps({"error": body})
-        # Whoever parses stdout finds one JSON value there; whoever reads stderr finds the error there.
+        # Programs that parse stdout need one JSON value there; stderr is where errors are looked for.
         try:
             print_out(line)
         except OSError:
@@ -69,7 +69,7 @@ def _to_stderr(line: str) -> None:
         print_err(line)
         sys.stderr.flush()
     except OSError:
-        pass  # nobody is there to be told
+        pass  # stderr has no reader
 
 
 def _same_file() -> bool:

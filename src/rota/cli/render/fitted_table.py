@@ -1,4 +1,4 @@
-"""Tables whose last words do not fit beside the rest: in a narrow terminal these go below their row."""
+"""Tables whose last column moves below its row if the terminal is too narrow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def wrapped(text: str, *, indent: str = "") -> list[str]:
 def fitted(
     head: Sequence[str], rows: Sequence[Sequence[str]], *, right: str = "", kept: int, notes: Sequence[str]
 ) -> SafeText:
-    """The table if it fits as it is; else its first `kept` columns, and below each row its note."""
+    """The table if it fits; otherwise its first `kept` columns, with a note below each row."""
     room = width(sys.stdout)
     whole = table_lines(head, rows, right=right, stream=io.StringIO())
     if room is None or all(cells(line) <= room for line in whole):

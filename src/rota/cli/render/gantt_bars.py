@@ -1,4 +1,4 @@
-"""What a drawn plan is made of, from a view of it: rows of resources, and bars on them. Pure."""
+"""The bars of a Gantt chart and the resources that they lie on, from a `GanttView`. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Run = tuple[int, int]  #: ids of resources, both ends inclusive
 
 
 class Bar(NamedTuple):
-    """A bar: a job that runs or is planned, or an attempt that is over."""
+    """One bar: a running or planned job, or an ended attempt."""
 
     id: int
     line: str
@@ -28,11 +28,11 @@ class Bar(NamedTuple):
     end: float
     runs: list[Run]
     shares: bool = False
-    depth: int = 0  #: what others may lie on is drawn first, what runs last
+    depth: int = 0  #: drawing order: containers first, running jobs last
 
 
 class HostResources(NamedTuple):
-    """A host with its resources; one that is gone has some of its own for the picture."""
+    """A host with its resource ids; a host that is gone gets ids made up for the chart."""
 
     host: GanttHost
     runs: list[Run]
@@ -53,7 +53,7 @@ def owned(view: GanttView) -> list[HostResources]:
 
 
 def items(view: GanttView, hosts: list[HostResources]) -> list[Bar]:
-    """Everything that is drawn, in the order in which it is drawn."""
+    """All bars, in drawing order."""
     found = [_job(job) for job in view.jobs]
     if view.past is not None:
         ids = {each.host.host: [id for low, high in each.runs for id in range(low, high + 1)] for each in hosts}
@@ -93,7 +93,7 @@ def _attempt(attempt: GanttAttempt, ids: dict[str, list[int]]) -> Bar:
 
 
 def _numbers(spans: str) -> list[int]:
-    """What nobody can read is drawn nowhere."""
+    """The numbers in `1-8,17`; none if they cannot be parsed, so that the bar is left out."""
     try:
         return parse_spans(spans)
     except BadInput:

@@ -1,6 +1,6 @@
-"""The plan as text: time goes to the right, resources go down. Pure: the same view always makes the same lines.
+"""The Gantt chart as text, with time from left to right and a row for each group of resources.
 
-Without colours, a job is its id and a line, `=` while it runs, `-` while it is planned, `_` once it is over.
+Pure. Without colours a bar is the job's id and a line: `=` running, `-` planned, `_` ended, `x` failed.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from rota.plan.language.hostlist import fold
 from rota.plan.site.bitset import parse_spans
 from rota.wire.gantt import GanttHost, GanttJob, GanttView
 
-#: What a place in a row may be, besides a bar, which is its number from 1 on.
+#: What a cell may hold besides a bar, which is its number from 1 on.
 _FREE: Final = 0
 _NOT_USABLE: Final = -1
-#: What a host did: its sign, and the word for it. While no manager is running, nobody knows.
+#: State of a host → code of the cell, sign, word in the legend. Unknown while no manager was running.
 _STATES: Final = {
     "drained": (-2, "d", "drained"),
     "draining": (-2, "d", "drained"),
@@ -53,7 +53,7 @@ _LENGTHS: Final = 24  #: so many usual jobs fit beside each other, unless someth
 
 
 class ChartStyle(NamedTuple):
-    """How it is to be drawn."""
+    """Size and signs of the chart."""
 
     width: int = 80
     rows: int = 50  #: at most so many; 0: all
@@ -62,14 +62,14 @@ class ChartStyle(NamedTuple):
 
 
 class ChartRow(NamedTuple):
-    """Resources on which the same happens."""
+    """Resources with the same schedule."""
 
     label: str
     places: tuple[int, ...]  #: one for each column
 
 
 def chart(view: GanttView, begin: float, end: float, look: ChartStyle) -> list[str]:
-    """The picture of what lies between two moments: the axis, a row for everything that differs, a legend."""
+    """The lines of the chart between two times: the axis, the rows, the legend."""
     now = view.now.timestamp()
     names = [_name(each) for each in view.hosts]
     room = min(max([len(name) for name in names] + [8]) + 10, max(look.width // 3, 12))
@@ -119,18 +119,18 @@ def legend(look: ChartStyle, *, seen: Collection[int] = (), over: Collection[str
 
 
 class SharedPlaces:
-    """Numbers for places that several jobs share; smaller than any other."""
+    """Codes for cells that several jobs share; smaller than all other codes."""
 
     def __init__(self) -> None:
         self._codes: dict[tuple[int, ...], int] = {}
         self._members: dict[int, tuple[int, ...]] = {}
 
     def members(self, place: int) -> tuple[int, ...]:
-        """The jobs at a place, as numbers from 1 on."""
+        """The bars in a cell, as numbers from 1 on."""
         return self._members.get(place, (place,))
 
     def joined(self, place: int, number: int) -> int:
-        """The place if one more job is there."""
+        """The code of the cell with one more bar."""
         members = tuple(sorted({*self.members(place), number}))
         code = self._codes.setdefault(members, _LEAST_CODE - len(self._codes))
         self._members[code] = members
@@ -146,7 +146,7 @@ def folded(
     columns: int,
     together: SharedPlaces,
 ) -> Iterator[ChartRow]:
-    """The rows: resources of a host on which the same happens are one, and so are hosts that look alike."""
+    """The rows. Resources of a host with the same schedule share one, and so do hosts that look alike."""
     domains = {host.host.partition(".")[2] for host in view.hosts}
     domain = f".{domains.pop()}" if len(domains) == 1 else "."  # one that all share tells nothing
     alike: dict[tuple[str, tuple[tuple[int, ...], ...]], list[tuple[str, list[str]]]] = {}
@@ -169,7 +169,7 @@ def _by_host(
     columns: int,
     together: SharedPlaces,
 ) -> Iterator[tuple[GanttHost, list[tuple[tuple[int, ...], list[Run]]]]]:
-    """Each host, with its resources in groups on which the same happens: places, and runs of ids."""
+    """Each host, with its resources grouped by equal schedule: cells, and ranges of ids."""
     owned_by = [(low, high, number) for number, its in enumerate(owners) for low, high in its.runs]
     # Only where something begins or ends can there be a difference.
     edges = sorted(
@@ -206,7 +206,7 @@ def _by_host(
 
 
 def _background(view: GanttView, owners: list[HostResources]) -> Iterator[tuple[float, float, Run, int]]:
-    """What lies behind the bars: from when to when, where, and what."""
+    """What lies behind the bars: start, end, resources, code."""
     past = view.past
     now = view.now.timestamp()
     runs = {each.host.host: each.runs for each in owners}
@@ -241,7 +241,7 @@ def _fill(
     sharing: set[int],
     together: SharedPlaces,
 ) -> None:
-    """What is put there covers what was there; of `sharing` jobs both are seen."""
+    """Put a code into cells. It covers what was there, unless both are `sharing` jobs: then both are shown."""
     some = array("l", [what]) * (last - first)
     for column in range(from_, to):
         places = grid[column]
@@ -270,7 +270,7 @@ def _column(moment: float, begin: float, end: float, columns: int) -> int:
 
 
 def _state(host: GanttHost) -> str:
-    """Why it may not be used, in a word."""
+    """Why the host is not usable, in parentheses; empty if it is."""
     if host.usable:
         return ""
     said = host.state if host.state != "alive" else "drain" if host.drain else "no runner"
@@ -341,7 +341,7 @@ def _painted(text: str, code: str, look: ChartStyle) -> SafeText:
 
 
 def _padded(label: str, width: int, look: ChartStyle) -> str:
-    """The label in so many columns; names often differ in their ends, so the middle goes."""
+    """The label in `width` columns. The middle is cut, since names of hosts often differ at their ends."""
     text = label
     if cells(label) > width:
         tail = width // 2
@@ -370,7 +370,7 @@ def _axis(begin: float, end: float, now: int | None, columns: int, left: int, lo
 
 
 def ticks_of(begin: float, end: float, columns: int) -> Iterator[tuple[int, str]]:
-    """Moments that are round for people here: their column, and their text."""
+    """Round local times: column and text of each."""
     span = end - begin
     most = max(columns // 10, 1)
     step = float(next((each for each in STEPS_S if span / each <= most), 0))
@@ -394,8 +394,11 @@ def _moment_text(local: datetime, step: float) -> str:
 
 
 def span_of(view: GanttView, since: float | None, until: float | None) -> tuple[float, float]:
-    """From when to when to draw: all there is, as far as jobs of the usual length can be seen, and a little of
-    the past; unless something else is asked for. Who asks for the past sees not much more than that."""
+    """Start and end of the chart.
+
+    By default it shows a little of the past and all planned jobs, but not so much that a job of median length is
+    too small to see. A chart that begins in the past ends soon after now.
+    """
     now = view.now.timestamp()
     last = until
     if last is None:
@@ -413,12 +416,12 @@ def span_of(view: GanttView, since: float | None, until: float | None) -> tuple[
 
 
 def last_end(view: GanttView) -> float:
-    """When the last of these jobs is expected to end; -inf: there is none."""
+    """The last expected end; -inf if there is none."""
     return max((job.end.timestamp() for job in view.jobs if job.end is not None), default=-inf)
 
 
 def without_resources(jobs: Iterable[GanttJob]) -> list[GanttJob]:
-    """Jobs that run and are in no row."""
+    """Jobs that have no row, since they hold no resources."""
     return [job for job in jobs if not job.resources]
 
 

@@ -1,4 +1,4 @@
-"""The one line that tells how far jobs are: drawn on a terminal's stderr, over itself, never in a pipe."""
+"""The progress line on stderr: redrawn in place on a terminal, never printed to a pipe."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class ProgressLine:
         self.begun = time.monotonic()
 
     def expect(self, counts: dict[str, int], *, skipped: int = 0) -> None:
-        """What there is before any news; so many had nothing to do from the beginning."""
+        """Set the first counts; `skipped` jobs were complete from the beginning."""
         self._counts = counts
         self._skipped = skipped
 
     def refresh(self, ask: Callable[[], dict[str, int]]) -> None:
-        """Nothing has ended lately: ask now and then what runs, if that is cheap."""
+        """No job has ended lately: ask for counts now and then, if there are few enough jobs."""
         now = time.monotonic()
         if self.shown and now - self._asked > _ASK_S and sum(self._counts.values()) <= _ASK_MAX:
             self._asked = now
@@ -51,7 +51,7 @@ class ProgressLine:
         self.tick()
 
     def update(self, counts: dict[str, int]) -> None:
-        """Take new counts; draws if it is time."""
+        """Take new counts, and draw if it is time."""
         self._counts = counts
         self.tick()
 
@@ -67,7 +67,7 @@ class ProgressLine:
         self._drawn = True
 
     def clear(self) -> None:
-        """Take the line away, so that something else can be printed."""
+        """Erase the line, so that something else can be printed."""
         if self._drawn:
             wipe()
             self._drawn = False

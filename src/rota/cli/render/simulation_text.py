@@ -1,4 +1,4 @@
-"""What a simulation tells: tables for people, JSON for programs, and how far it is meanwhile."""
+"""The results of a simulation as tables, and a progress line while it runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HEAD: Final = ["POLICY", "JOBS", "SLOWDOWN", "FLOW", "WAIT", "MAKESPAN", "UTILI
 
 
 class ReplayLine:
-    """A line on a terminal's stderr, drawn over itself and gone at the end; never in a pipe."""
+    """The progress line of a replay, erased at its end; never printed to a pipe."""
 
     def __init__(self, policy: str) -> None:
         self._policy = policy
@@ -40,7 +40,7 @@ class ReplayLine:
             wipe()
 
     def tell(self, started: int, total: int) -> None:
-        """So many jobs of so many have started; draws if it is time."""
+        """Take the number of started jobs, and draw if it is time."""
         now = time.monotonic()
         if not self._shown or now - self._last < _REDRAW_S:
             return

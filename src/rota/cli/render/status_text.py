@@ -1,4 +1,4 @@
-"""How `rota status` looks: a table of groups that fits the terminal, progress, rates and expected ends. Pure."""
+"""`rota status` as text: a table of groups that fits the terminal, with progress and expected ends. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _FULL: Final = "█"
 _PARTS: Final = " ▏▎▍▌▋▊▉"
-#: Where there is no room for a column a state, these stand for several.
+#: Columns for several states each, where there is no room for a column per state.
 _FOLDED: Final = {
     "waiting": ("dependent", "blocked", "held", "ready", "delayed", "scheduled"),
     "running": ("starting", "running", "suspended", "finishing", "lost"),
@@ -28,7 +28,7 @@ _DONE: Final = [state.label for state in TERMINAL]
 
 
 class Canvas(NamedTuple):
-    """What there is to draw on. None: nothing is cut."""
+    """The size of the terminal; None if nothing may be cut."""
 
     columns: int | None = None
     lines: int | None = None
@@ -38,8 +38,11 @@ class Canvas(NamedTuple):
 def status_text(
     found: StatusView, space: Canvas, *, now: datetime | None = None, states: Collection[str] = ()
 ) -> SafeText:
-    """The whole answer. With fewer lines than groups, only the busiest groups. `states` have a column though no
-    job may be in them."""
+    """The whole text.
+
+    If there are more groups than lines, only the busiest are shown. `states` get a column even if no job is in
+    them.
+    """
     if not found.counts:
         return block(["no jobs", *([still] if (still := standstill(found)) else [])])
     now = now or datetime.now(UTC)
@@ -61,7 +64,7 @@ def status_text(
 
 
 def summary(found: StatusView, now: datetime) -> list[str]:
-    """Rate, cores and expected end, as far as there is something to say."""
+    """Rate, cores in use and expected end, as far as they are known."""
     if done(found.counts) == sum(found.counts.values()):
         return []
     lines = []
@@ -80,7 +83,7 @@ def _end_unknown(found: StatusView) -> list[str]:
     """Why there is no expected end, or what it leaves out."""
     why = found.end_reason or next(iter(found.group_end_reasons.values()), None)
     if why is None or found.paused or found.draining:
-        return []  # or it is said already
+        return []  # or `standstill` has the reason
     group = next((name for name, each in found.group_end_reasons.items() if each == why), "")
     whose = f"group '{harmless(group)}': " if group and len(found.groups) > 1 else ""
     said = "this leaves out: " if found.expected_end else "expected end: not known: "
@@ -100,7 +103,7 @@ def standstill(view: ManagerView | StatusView) -> str | None:
 
 
 def busiest(groups: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """Groups by what they have running, then by what they have waiting."""
+    """Groups by number of running jobs, then of waiting jobs."""
 
     def rank(group: str) -> tuple[int, int, str]:
         counts = groups[group]

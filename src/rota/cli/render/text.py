@@ -43,7 +43,10 @@ _COLOURS: Final = {
 
 
 class SafeText(str):
-    """Text that may be printed as it is. Plain text added to it is escaped; all else makes it plain again."""
+    """Text that may be printed as it is.
+
+    Plain text added with `+` is escaped; other operations return a plain `str`.
+    """
 
     __slots__ = ()
 
@@ -56,24 +59,24 @@ class SafeText(str):
 
 @cache
 def unsafe() -> re.Pattern[str]:
-    """Characters that no terminal may get. Compiled when the first one is met: most commands print none."""
+    """Characters that no terminal may get. Compiled on first use, since most commands print none."""
     return re.compile(_UNSAFE)
 
 
 def harmless(text: str) -> SafeText:
-    """The text with everything unprintable shown as an escape, in one line."""
+    """The text with unprintable characters escaped, in one line."""
     if isinstance(text, SafeText):
         return text
     return SafeText(text if text.isprintable() else unsafe().sub(_escape, text))
 
 
 def literal(text: str) -> SafeText:
-    """Our own control sequences. The text must be a constant in the code, which a test sees to."""
+    """Text that is a constant in our code, such as a control sequence; a test enforces that."""
     return SafeText(text)
 
 
 def block(lines: Iterable[str]) -> SafeText:
-    """Lines below each other."""
+    """Several lines as one text."""
     return SafeText("\n".join(map(harmless, lines)))
 
 
@@ -88,7 +91,7 @@ def rows_ended(lines: SafeText, end: SafeText) -> SafeText:
 
 
 def json_text(value: object) -> SafeText:
-    """JSON in one line, with what a terminal might obey as \\u escapes: it means the same to a program."""
+    """JSON in one line, with unsafe characters as \\u escapes, which programs read as the same value."""
     import msgspec
 
     text = msgspec.json.encode(value).decode()
@@ -106,7 +109,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def command_text(cmd: str | list[str]) -> SafeText:
-    """A command on one line, a list quoted as a shell would need it."""
+    """A command in one line; a list is quoted for a shell."""
     if isinstance(cmd, str):
         return harmless(cmd)
     from shlex import join
@@ -122,7 +125,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def width(stream: TextIO) -> int | None:
-    """Columns of the terminal; None when it is not one, and nothing may be cut."""
+    """Columns of the terminal; None if it is not one, and nothing may be cut."""
     if not is_terminal(stream):
         return None
     if os.environ.get("COLUMNS", "").isdigit():
@@ -149,7 +152,7 @@ def painted(text: str, code: str) -> SafeText:
 
 
 def cells(text: str) -> int:
-    """How many columns a text takes."""
+    """The display width of a text."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width
@@ -158,7 +161,7 @@ def cells(text: str) -> int:
 
 
 def cut(text: str, room: int) -> str:
-    """The text in at most so many columns."""
+    """The text cut to at most `room` columns."""
     if cells(text) <= room:
         return text
     while text and cells(text) > room - 1:
@@ -187,7 +190,7 @@ def table_lines(
     right: str = "",
     state: int = -1,
 ) -> list[SafeText]:
-    """The same, as one text for the head and one for each row."""
+    """The lines of such a table: the head, then the rows."""
     stream = stream or sys.stdout
     shown = [[harmless(text) for text in row] for row in (head, *rows)]
     widths = [cells(title) for title in shown[0]]
@@ -229,7 +232,7 @@ def ranges(ids: Sequence[int]) -> str:
 
 
 def few_ranges(ids: Sequence[int], most: int = 12) -> str:
-    """The same, with no more than some of them."""
+    """The first `most` of these ranges, and the total number of ids."""
     parts = ranges(ids).split(",")
     return ",".join(parts[:most]) + (f",… ({len(ids)} in all)" if len(parts) > most else "")
 

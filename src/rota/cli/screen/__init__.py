@@ -1,2 +1,4 @@
-"""The screens of `rota top`. The only package that imports textual; what shows text of jobs uses `Text` objects
-of harmless text, never markup."""
+"""The screens of `rota top`, and the only package that imports textual.
+
+Text from jobs is shown as `Text` objects made from harmless text, never as markup.
+"""

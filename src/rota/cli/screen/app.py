@@ -1,4 +1,4 @@
-"""The application behind `rota top`: what is on the screen, and what each key does."""
+"""The application behind `rota top`: its widgets, and what each key does."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class TopApp(App[None]):
         self._status: StatusView | None = None
         self._page: JobPage | None = None
         self._trouble = ""
-        # What the threads say may come while the screen is being taken down: nothing is looked up by its name.
+        # Messages of threads may arrive while the screen is being taken down, so widgets are not queried by name.
         self._above = Static(id="summary", markup=False)
         self._tabs = TabbedContent(initial=RUNNING.name, id="tabs")
         self._tables = {tab.name: RowTable(tab) for tab in TABS}
@@ -99,7 +99,7 @@ class TopApp(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        # The tabs are chosen by keys of ours; the focus stays in the table.
+        # Tabs are chosen by our own keys; the focus stays in the table.
         self.query_one("ContentTabs").can_focus = False
         self._field.display = False
         self._table().focus()
@@ -121,7 +121,7 @@ class TopApp(App[None]):
         if msgspec.structs.replace(message.view, selected=0, details=0) == wanted:
             self._page = message.page
         else:
-            self._page = None  # it was asked for before something else was chosen
+            self._page = None  # an answer to an earlier question
         self._draw(now)
 
     def on_manager_lost(self, message: ManagerLost) -> None:
@@ -167,7 +167,7 @@ class TopApp(App[None]):
         self._below.update(self._line(tab, found, len(rows)))
 
     def _shows(self, group: str) -> bool:
-        """Groups are filtered by what is in their name."""
+        """Does the filter match the group's name?"""
         words = [word.removeprefix("@").removeprefix("group=") for word in self._view.filter.words]
         pieces = self._view.filter.text
         return (not words or group in words) and all(piece in group.casefold() for piece in pieces)
@@ -207,7 +207,7 @@ class TopApp(App[None]):
         return self._tables[self._view.tab]
 
     def _look(self, **changes: object) -> None:
-        """Look at something else; from its first page, unless a page is chosen."""
+        """Change the view; a new tab or filter begins at its first page."""
         if "cursor" not in changes and changes.keys() & {"tab", "filter"}:
             changes["cursor"] = 0
             self._pages = []
@@ -295,7 +295,7 @@ class TopApp(App[None]):
     # ------------------------------------------------------------------ actions
 
     def action_act(self, verb: str) -> None:
-        """Do something to the job or group under the cursor, after a question where it matters."""
+        """Act on the job or group under the cursor, after a confirmation where needed."""
         if isinstance(self.screen, Details):
             selector, what = str(self.screen.job), f"job {self.screen.job}"
         elif not (key := self._table().selected()):
@@ -320,7 +320,7 @@ class TopApp(App[None]):
             go(True)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The filter belongs to the tables."""
+        """Only the tables can be filtered."""
         return not (action == "filter" and len(self.screen_stack) > 1)
 
     def action_help(self) -> None:

@@ -1,4 +1,4 @@
-"""One job alone: what is known about it, and what it prints, live."""
+"""The details of one job, with its live output."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ class Details(Screen[None]):
         self._tail.stop()
 
     def show(self, job: JobView, now: datetime) -> None:
-        """Take what is new about the job."""
+        """Show the job's new state."""
         at_end = self._log.is_vertical_scroll_end
         self._facts.update(facts(job, now))
         if at_end:  # also when there is less room for it now
             self.call_after_refresh(self._log.scroll_end, animate=False)
         ended = ("complete", "failed", "cancelled")
         if self._last_state in ended and job.state not in ended:
-            # It runs again: what it prints now is something new.
+            # It was retried: follow the output of the new attempt.
             self._tail.stop()
             self._tail = OutputTail(self._connect, self.job, self.post_message)
             self._tail.start()
@@ -88,7 +88,7 @@ class Details(Screen[None]):
 
 
 def facts(job: JobView, now: datetime) -> Table:
-    """What there is to know, a line each."""
+    """A table with a line for each fact."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")

@@ -1,4 +1,4 @@
-"""The small screens over the others: a question before something is done, and the keys."""
+"""The dialogs of `rota top`: confirmation and help."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KEYS: Final = (
 
 
 class Question(ModalScreen[bool]):
-    """Asks before something is done that cannot be undone."""
+    """Asks for confirmation before an action that cannot be undone."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y,enter", "answer(True)", "Yes"),

@@ -1,4 +1,4 @@
-"""What a job prints, as it comes: a thread with a connection of its own, which ends with the screen it is for."""
+"""The live output of one job for its screen, fetched by a thread with its own connection."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ENDED: Final = ("complete", "failed", "cancelled")
 
 
 class OutputText(Message):
-    """Harmless text, to be put after what there is."""
+    """Escaped text to append."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class OutputText(Message):
 
 
 class OutputOver(Message):
-    """Nothing more will come; or why not."""
+    """The output is complete, or why it is not."""
 
     def __init__(self, trouble: str = "") -> None:
         super().__init__()
@@ -92,14 +92,14 @@ class OutputTail(threading.Thread):
 
 
 class Readable:
-    """Bytes as harmless lines, across the borders of pieces."""
+    """Decodes bytes, piece by piece, to escaped lines."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def text(self, data: bytes) -> str:
         lines = self._decoder.decode(data).replace("\r\n", "\n").split("\n")
-        # A bar that redraws itself is shown as it was last.
+        # Of a progress bar that redraws itself, only the last state is shown.
         return "\n".join(harmless(line.rpartition("\r")[2].expandtabs()) for line in lines)
 
 

@@ -1,6 +1,6 @@
-"""The last look at every line before it is drawn: no text on the screen of `rota top` can control the terminal.
+"""The last check of every line before it is drawn: no text in `rota top` can control the terminal.
 
-Widgets are given text that was made harmless, so that it is seen what is in it; this is for whatever was not.
+Widgets get text that was escaped visibly; this filter removes what was missed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rota.cli.render.text import unsafe
 
 
 class HarmlessLines(LineFilter):
-    """Takes out what takes no room on the screen, and so changes no width."""
+    """Removes unsafe characters, which have no width, so the layout stays."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         if all(text.isprintable() for text, _, _ in segments):

@@ -1,6 +1,6 @@
-"""Where the screens get what they show: one thread with a connection of its own, so that nothing blocks them.
+"""The thread that fetches the data of the screens, over its own connection, so that they never block.
 
-Only what is on the screen is asked for: counts, and one page of the rows that are looked at.
+It asks only for what is on the screen: counts, and one page of rows.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 EVERY_S: Final = 1.0
 PAGE: Final = 200
-#: Text is searched for in so many rows, from the page on.
+#: Number of rows that are searched for text, from the current page on.
 SEARCHED: Final = 2000
-#: A manager that answers slowly is asked less often: at most this part of its time is ours.
+#: A slow manager is asked less often: at most this share of the time is spent on requests.
 _SHARE: Final = 0.1
-#: Why a job waits for room is asked job by job: so many each time, and again after so long.
+#: Reasons for waiting are asked for job by job: this many per refresh, and again after this age.
 _REASONS: Final = 4
 _REASON_AGE_S: Final = 10.0
 
 
 class TableView(Struct, frozen=True):
-    """What is being looked at."""
+    """Which tab, page, filter and job the user looks at."""
 
     tab: str = "running"
     states: tuple[str, ...] = ()  #: empty: no jobs, only groups
@@ -45,7 +45,7 @@ class TableView(Struct, frozen=True):
 
 
 class Refreshed(Message):
-    """What there is to see now."""
+    """New data for the screens."""
 
     def __init__(self, view: TableView, status: StatusView, page: JobPage | None, job: JobView | None) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Refreshed(Message):
 
 
 class ManagerLost(Message):
-    """The manager does not answer. An empty text: it does again."""
+    """The manager does not answer; an empty text means that it does again."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class ManagerLost(Message):
 
 
 class Notice(Message):
-    """The answer to an action, or what is wrong with what was asked for."""
+    """The result of an action, or an error, for a notification."""
 
     def __init__(self, text: str, *, wrong: bool = False) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class Notice(Message):
 
 
 class Refresher(threading.Thread):
-    """Asks the manager about once a second and posts what it hears; carries out actions in between."""
+    """Asks the manager about once a second and posts the answers; carries out actions in between."""
 
     def __init__(self, client: Client, post: Callable[[Message], object]) -> None:
         super().__init__(name="feed", daemon=True)
@@ -92,7 +92,7 @@ class Refresher(threading.Thread):
             self._orders.put(None)
 
     def act(self, verb: str, selectors: list[str], done: str) -> None:
-        """Do something to jobs, and say how many changed: `done` is the word for that."""
+        """Act on jobs and post how many changed; `done` is the participle for the notice."""
         self._orders.put(lambda: self._act(verb, selectors, done))
 
     def stop(self) -> None:
@@ -108,7 +108,7 @@ class Refresher(threading.Thread):
             self._serve(begun + max(EVERY_S, took / _SHARE))
 
     def _serve(self, until: float) -> None:
-        """Carry out what is asked for until it is time for the next look, or something else is to be seen."""
+        """Carry out actions until the next refresh is due or the view changes."""
         while not self._over:
             try:
                 order = self._orders.get(timeout=max(0.0, until - time.monotonic()))
@@ -160,7 +160,7 @@ class Refresher(threading.Thread):
         return page
 
     def _explain(self, jobs: list[JobView], selected: int) -> None:
-        """Fill in why jobs wait for room: of a few each time, since each costs a question."""
+        """Fill in why jobs wait, for a few jobs at a time, since each costs a request."""
         now = time.monotonic()
         asked = 0
         waiting = [job for job in jobs if job.state == "ready" and job.reason is None]

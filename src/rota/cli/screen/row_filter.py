@@ -1,4 +1,4 @@
-"""What is typed after `/`: selectors, which the manager understands, and plain text, which is looked for here."""
+"""The filter typed after `/`: selectors for the manager, and plain text that is searched for here."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def parse_filter(text: str) -> Filter:
 
 
 def found_in(job: JobView, pieces: tuple[str, ...]) -> bool:
-    """Is all of this in the job's command, name, group, host or reason?"""
+    """Are all pieces in the job's command, name, group, host or reason?"""
     command = job.cmd if isinstance(job.cmd, str) else " ".join(job.cmd)
     reason = job.reason.message if job.reason else ""
     text = "\n".join((command, job.name, *(job.groups or [job.group]), job.host or "", reason)).casefold()

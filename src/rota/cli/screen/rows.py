@@ -43,7 +43,7 @@ STYLES: Final = {
 
 
 class Column(NamedTuple):
-    """A column: so many cells wide, or (0) a share of what is left."""
+    """A column with a fixed width, or (0) a share of the rest."""
 
     title: str
     size: int

@@ -1,4 +1,4 @@
-"""The lines above the tables: how many jobs there are in which state, how far they are, when they will be done."""
+"""The lines above the tables: jobs by state, progress, expected end."""
 
 from __future__ import annotations
 

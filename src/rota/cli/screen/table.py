@@ -1,4 +1,4 @@
-"""A table of jobs or groups that is refreshed in place: the cursor stays on its row, and nothing flickers."""
+"""A table of jobs or groups that is updated in place: the cursor stays on its row, and nothing flickers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RowTable(DataTable[Text]):
         return self._keys[self.cursor_row] if 0 <= self.cursor_row < len(self._keys) else ""
 
     def fill(self, rows: Sequence[tuple[str, list[Text]]], room: int) -> None:
-        """Show these rows, changing only what has changed."""
+        """Show these rows, updating only cells that differ."""
         sizes = widths(self.tab.columns, room, needed=self._need([row for _, row in rows], room))
         selected, at = self.selected(), self.cursor_row
         shown = {key: [text for text, size in zip(row, sizes, strict=True) if size] for key, row in rows}
@@ -68,7 +68,7 @@ class RowTable(DataTable[Text]):
             self.move_cursor(row=keys.index(selected) if selected in shown else min(at, len(keys) - 1))
 
     def _need(self, rows: Sequence[list[Text]], room: int) -> list[int]:
-        """What the columns need. In one room it only grows, so that columns do not jump to and fro."""
+        """The widths that the columns need. At one terminal width they only grow, so that columns do not jump."""
         if room != self._room:
             self._room, self._needed = room, [0] * len(self.tab.columns)
         self._needed = list(map(max, self._needed, needs(self.tab.columns, rows)))

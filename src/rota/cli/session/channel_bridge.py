@@ -1,6 +1,6 @@
-"""Join this process's terminal, or its three streams, with a channel into a job.
+"""Connect this process's terminal, or its standard streams, to a channel into a job.
 
-The terminal is given back as it was, whatever happens.
+The state of the terminal is always restored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _ESCAPE: Final = 0x7E  # ~
 _NEWLINES: Final = b"\r\n"
-#: Signals that a command without a terminal gets as we do.
+#: Signals that are forwarded to a command without a terminal.
 _PASSED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -38,7 +38,7 @@ def window() -> tuple[int, int]:
 
 
 class EscapeSequence:
-    """Finds `~.` at the beginning of a line in what is typed."""
+    """Detects `~.` at the beginning of a line of input."""
 
     def __init__(self) -> None:
         self._fresh = True
@@ -46,7 +46,7 @@ class EscapeSequence:
         self.left = False  #: it was typed
 
     def passed(self, data: bytes) -> bytes:
-        """What is meant for the other side."""
+        """The bytes to send on."""
         out = bytearray()
         for byte in data:
             if self._held:
@@ -65,12 +65,12 @@ class EscapeSequence:
 
 
 class HungUp(Exception):
-    """Whoever sat at the terminal left."""
+    """The user hung up."""
 
 
 @contextlib.contextmanager
 def raw_terminal(*, on: bool) -> Iterator[None]:
-    """Every key goes to the other side; what our terminal was like comes back."""
+    """Put the terminal into raw mode, so that every key goes to the job; restore it afterwards."""
     if not on or not os.isatty(0):
         yield
         return
@@ -87,7 +87,7 @@ def raw_terminal(*, on: bool) -> Iterator[None]:
 
 
 class SignalQueue:
-    """Signals that came, and a descriptor that tells of them."""
+    """Context manager that queues signals, with a file descriptor that becomes readable when one arrives."""
 
     def __init__(self, numbers: tuple[int, ...]) -> None:
         self._numbers = numbers
@@ -122,7 +122,7 @@ class SignalQueue:
 
 
 class ChannelBridge:
-    """One channel and our streams, until one of them ends."""
+    """Copies between a channel and the standard streams until one of them ends."""
 
     def __init__(
         self, channel: LiveChannel, *, tty: bool, stdin: bool = True, opened: Callable[[], None] | None = None
@@ -137,7 +137,10 @@ class ChannelBridge:
         self._leaves_on: tuple[int, ...] = ()
 
     def run(self) -> m.ChannelEnd:
-        """How it ended. Raises what opening it was refused with, `Disconnected`, `HungUp`."""
+        """Run until the end of the channel, which is returned.
+
+        Raises `Disconnected`, `HungUp`, or why it was not opened.
+        """
         heard = (signal.SIGWINCH, signal.SIGTERM) if self._tty else _PASSED_ON
         self._leaves_on = (signal.SIGHUP, signal.SIGTERM) if self._tty else (signal.SIGHUP,)
         with SignalQueue((*heard, signal.SIGHUP)) as signals, contextlib.ExitStack() as stack:
@@ -158,7 +161,7 @@ class ChannelBridge:
                     self._typed()
 
     def _take(self) -> m.ChannelEnd | None:
-        """Deal with what has been said to us."""
+        """Handle the messages that have arrived."""
         while self._channel.pending or select.select([self._channel.fileno()], [], [], 0)[0]:
             message = self._channel.poll(0.001)
             match message:
@@ -171,7 +174,7 @@ class ChannelBridge:
                             self._on_opened()
                         if not self._ends_input and not self._tty:
                             self._channel.send(b"")
-                        return None  # our terminal must be theirs before anything of theirs is shown on it
+                        return None  # the terminal must be raw before any output is shown on it
                 case m.ChannelData(_, stream, data):
                     self._write(2 if stream == m.STDERR else 1, data)
                     self._channel.took(len(data))
@@ -224,7 +227,7 @@ class ChannelBridge:
 
 
 def exit_status(end: m.ChannelEnd) -> int:
-    """As a shell would tell it. Raises `EnvironmentFault` if the command had no part in the end."""
+    """The exit status as a shell reports it. Raises `EnvironmentFault` if the channel failed, not the command."""
     from rota.client.channels import failure
 
     if end.lost or (end.exit_code is None and end.signal is None):

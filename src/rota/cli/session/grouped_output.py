@@ -1,6 +1,6 @@
-"""The whole output of each job in one piece: when it has ended, or in the order of the input.
+"""Print the output of each job in one piece: when it has ended, or in the order of the input.
 
-What comes before its turn waits on disk, in a file without a name below `TMPDIR`; a little of it in memory.
+Output that comes before its turn is buffered in memory, and beyond that in an unnamed file below `TMPDIR`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from rota.client.blocking import Client
     from rota.wire.messages import Chunk, Ended
 
-#: What comes with the news of ends is held back in memory up to this, for `--keep-order`.
+#: With `--keep-order`, this much output of ended jobs is kept in memory.
 _HELD: Final = 16 << 20
 
 
 class GroupedPrinter(Printer):
-    """The whole output of a job when it has ended; in the order of the input if asked."""
+    """Prints a job's whole output when it has ended; with `order`, in that order of jobs."""
 
     def __init__(self, client: Client, *, order: list[int] | None = None, stdout: BinaryIO | None = None) -> None:
         super().__init__(client, stdout=stdout)
@@ -45,7 +45,7 @@ class GroupedPrinter(Printer):
 
     def _settled(self, ended: Ended) -> None:
         if ended.job in self._ordered:
-            # Blocked ones have nothing to print, but must not hold up the others.
+            # Blocked jobs print nothing, but must not hold up the others.
             if ended.state not in ENDED or self._new(ended):
                 self._hold(ended)
                 self._release()
@@ -55,7 +55,7 @@ class GroupedPrinter(Printer):
     def _hold(self, ended: Ended) -> None:
         size = len(ended.out) + len(ended.err)
         if size and self._held + size > _HELD:
-            # As live output does, it waits on disk.
+            # Too much for memory: buffer it on disk, like live output.
             if ended.out and ended.out_total <= ended.out_len:
                 self._put_rest_aside((ended.job, ended.attempt, 1), ended.out)
                 ended = msgspec.structs.replace(ended, live_out=0)

@@ -1,4 +1,4 @@
-"""`rota run -I`: a job whose command has this terminal, from waiting for its start to its exit code."""
+"""`rota run -I`: a job that runs in this terminal, from waiting for its start to its exit code."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _BEGUN: Final = ("running", "finishing", "suspended", "lost")
 _ENDED: Final = ("complete", "failed", "cancelled")
 _FIRST_LOOK_S: Final = 0.05
 _LOOK_S: Final = 0.5
-#: How often somebody who waits is told why, if that is still the same.
+#: How often the reason for waiting is asked for.
 _TELL_S: Final = 1.0
 
 
 def run_interactive(
     call: Invocation, *, file: str | None, command: list[str] | None, fields: dict[str, Any], may_start: bool
 ) -> int:
-    """Submit it, wait for it, be its terminal; the exit code of its command."""
+    """Submit the job, wait for its start and attach the terminal; returns its exit code."""
     from rota.cli.session.submission import Submission
     from rota.errors import BadInput
 
@@ -57,7 +57,7 @@ def run_interactive(
 
 
 def own_shell() -> str:
-    """The shell of whoever calls."""
+    """The user's shell."""
     shell = os.environ.get("SHELL", "")
     if not shell.startswith("/"):
         try:
@@ -100,7 +100,7 @@ class Interactive:
                 self._attend()
             return self._settled()
         except _Left as left:
-            # Somebody who waits and gives up, or whose terminal has gone.
+            # The user gave up waiting, or the terminal is gone.
             self._client().kill(str(self._job))
             if left.number != signal.SIGHUP:
                 print_err("", f"rota: job {self._job} was cancelled")
@@ -112,7 +112,7 @@ class Interactive:
     # -------------------------------------------------------------- before it runs
 
     def _begins(self) -> bool:
-        """Wait for its start and tell why it waits; False if it has ended meanwhile."""
+        """Wait for its start and print why it waits; False if it has ended meanwhile."""
         wait = _FIRST_LOOK_S
         while True:
             client = self._client()
@@ -145,7 +145,7 @@ class Interactive:
     # -------------------------------------------------------------- while it runs
 
     def _attend(self) -> None:
-        """Be its terminal until it ends, on new connections if need be."""
+        """Stay attached until the job ends, over new connections if need be."""
         from rota.cli.session.channel_bridge import HungUp
         from rota.client.session import Disconnected
         from rota.errors import EnvironmentFault
@@ -168,7 +168,7 @@ class Interactive:
             self._again(why)
 
     def _attached_once(self) -> m.ChannelEnd | None:
-        """Attach, until something ends; None if the job does not run any more."""
+        """Attach until the channel ends; None if the job is not running any more."""
         from rota.cli.session.channel_bridge import ChannelBridge, window
         from rota.client.channels import Opening
         from rota.client.live_channel import LiveChannel
@@ -203,7 +203,7 @@ class Interactive:
         self._lost_at = None
 
     def _again(self, why: str) -> None:
-        """Wait a little before the next try; give up when the terminal cannot be there any more."""
+        """Wait a little before the next try; give up once the grace period of the terminal is over."""
         from rota.errors import NoManager
 
         now = time.monotonic()
@@ -227,7 +227,7 @@ class Interactive:
         settled = client.wait(str(self._job))
         job = client.job(self._job)
         if not self._attached or self._lost_at is not None:
-            # It ended before we were there: what it showed was kept as its output.
+            # It ended before we were attached: its terminal output was kept as its output.
             for part in client.output_parts(self._job):
                 sys.stdout.buffer.write(part.replace(b"\r\n", b"\n"))
             sys.stdout.buffer.flush()
@@ -238,7 +238,7 @@ class Interactive:
         return exit_status(settled)
 
     def _client(self) -> Client:
-        """The connection; a new one to the manager that is there, or to one that is revived if it died."""
+        """The connection; if it was lost, a new one, for which a manager that died is started again."""
         if self._jobs.client is None:
             died = self._jobs.started and self._call.home.manager_file.exists()
             return self._jobs.connect_again(start=died)

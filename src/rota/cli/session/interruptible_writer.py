@@ -1,4 +1,4 @@
-"""Writes output without going deaf: signals are handled while a slow reader keeps a write waiting."""
+"""Writes that stay interruptible: signals are handled even while a slow reader blocks the stream."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _LOOK_S: Final = 0.2
 
 
 class InterruptibleWriter:
-    """A stream of ours. `waiting` is called again and again while its reader does not read; it may raise.
+    """A stream whose reader may be slow.
 
-    Raises `EnvironmentFault` if it cannot be written to, but `BrokenPipeError` if nobody reads it any more.
+    While a write waits, `waiting` is called again and again; it may raise. Raises `EnvironmentFault` if the stream
+    cannot be written to, and `BrokenPipeError` if its reader is gone.
     """
 
     def __init__(self, stream: BinaryIO, waiting: Callable[[], None] = lambda: None) -> None:
@@ -50,7 +51,7 @@ class InterruptibleWriter:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Say what it was that could not be written."""
+    """Convert an `OSError` to an `EnvironmentFault` that names the output."""
     try:
         yield
     except (BrokenPipeError, BlockingIOError):

@@ -1,5 +1,8 @@
-"""Signals. During `rota run` the first is remembered and acted on between messages, the second ends us;
-elsewhere Ctrl-C ends us at once, and we say what that means for the jobs."""
+"""Signals during commands that wait.
+
+`rota run` queues the first one and handles it between messages; the second ends the process. In other commands
+Ctrl-C ends the process at once, after a line about what becomes of the jobs.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +20,16 @@ import click
 from rota.cli.render.printing import print_err
 from rota.cli.render.text import is_terminal
 
-#: A closed terminal reads as nothing: then nobody is there to be asked.
+#: A closed terminal reads as an empty key, which detaches.
 _CHOICES: Final = {"d": "detach", "c": "cancel", "k": "keep", "": "detach"}
-#: A signal is acted on much sooner, unless we cannot go on, as when nobody reads our output.
+#: A signal that is still pending after this time means that the process is stuck, for example in a write that
+#: nobody reads.
 _STUCK_S: Final = 1.0
 _WATCHED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """A context in which signals wait to be asked for."""
+    """Context manager that queues signals until `take()`."""
 
     def __init__(self) -> None:
         self.pending: int | None = None
@@ -48,7 +52,7 @@ class Interrupts:
     def _came(self, number: int, _frame: FrameType | None) -> None:
         stuck = self.pending is not None and time.monotonic() - self._came_at > _STUCK_S
         if stuck or (self.cancelling and number != signal.SIGHUP):
-            # Asked twice: leave at once, whatever we are in the middle of.
+            # The second signal: exit at once.
             os._exit(128 + number)
         if self.pending is None:
             self.pending = number
@@ -62,7 +66,7 @@ class Interrupts:
 
 @contextmanager
 def explain_interrupt(what_is: Callable[[], str]) -> Iterator[None]:
-    """If Ctrl-C ends what is done here, say what has become of the jobs."""
+    """On Ctrl-C in the block, print what has become of the jobs, and abort."""
     try:
         yield
     except KeyboardInterrupt:
@@ -72,7 +76,7 @@ def explain_interrupt(what_is: Callable[[], str]) -> Iterator[None]:
 
 
 def ask() -> str:
-    """Ask on the terminal what to do: `detach`, `cancel` or `keep`. Another Ctrl-C means cancel."""
+    """Ask on the terminal what to do: `detach`, `cancel` or `keep`. Another Ctrl-C means `cancel`."""
     if not is_terminal(sys.stderr):
         return "cancel"
     import termios

@@ -1,7 +1,7 @@
-"""What jobs print, passed through byte for byte: grouped per job, by whole lines, or live.
+"""Pass the output of jobs on byte for byte: per job, line by line, or live.
 
-The output of two jobs never mixes (but by whole lines, when asked). Output that did not come with
-the news of a job's end is fetched. Where bytes are missing a mark stands in their place.
+Output of different jobs never mixes within a line. Output that did not come with the message about a job's end is
+fetched. A mark stands in the place of missing bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: Why bytes are missing from what was followed.
 _NOT_PASSED_ON: Final = "not passed on in time"
 _LOST: Final = "what it printed last was lost with its runner"
-#: A line that is longer is printed in pieces: memory is bounded, whatever a job prints.
+#: Longer lines are printed in pieces, to bound memory.
 _LONGEST_LINE: Final = 8 << 20
 
 ENDED: Final = frozenset(int(state) for state in TERMINAL)
@@ -32,11 +32,11 @@ Stream = tuple[int, int, int]  #: job, attempt, 1 (stdout) or 2 (stderr)
 
 
 def _nobody(_job: int, _attempt: int, *, out: int, err: int) -> None:
-    """Nobody wants to know what was dealt with."""
+    """The default of `Printer.took`: ignore what was printed."""
 
 
 class Printer:
-    """Base: prints nothing."""
+    """Base class: keeps track of the output and prints nothing."""
 
     follow = False
 
@@ -49,13 +49,13 @@ class Printer:
         only: int = 0,
     ) -> None:
         self.client = client
-        self.waiting: Callable[[], None] = lambda: None  #: called while nobody reads what we write; may raise
+        self.waiting: Callable[[], None] = lambda: None  #: called while a write waits for its reader; may raise
         self._out = InterruptibleWriter(stdout or sys.stdout.buffer, lambda: self.waiting())
         self._err = InterruptibleWriter(stderr or sys.stderr.buffer, lambda: self.waiting())
         self._ended: set[tuple[int, int]] = set()
         self.before: Callable[[], None] = lambda: None  #: called before something is printed
         self.took: Callable[..., None] = _nobody  #: called with what of the live output was dealt with
-        self.incomplete = False  #: bytes that jobs printed could not be
+        self.incomplete = False  #: some bytes are missing
         self._only = only  #: print only this stream, to stdout; 0: both, each to its own
         self._last = {1: b"", 2: b""}  #: what was printed last to each
         #: how far each stream of live output was printed or put aside
@@ -63,12 +63,12 @@ class Printer:
         self._heard: set[Stream] = set()  #: had live output on this connection
 
     def reconnected(self, client: Client) -> None:
-        """The same jobs are watched through a new connection: what was told comes again."""
+        """Continue over a new connection, on which the ends of jobs are reported again."""
         self.client = client
         self._heard.clear()
 
     def take(self, progress: Progress) -> None:
-        """Deal with what is new."""
+        """Print what is new."""
         for chunk in progress.chunks:
             self._chunk(chunk)
         for ended in progress.ended:
@@ -100,7 +100,7 @@ class Printer:
             return
         self.before()
         self._last[stream] = data[-1:]
-        # In the order in which it comes, also where both streams are one file.
+        # Keep the order of arrival even if both streams are the same file.
         if stream == 1 or self._only:
             self._out.write(data)
         else:
@@ -134,7 +134,7 @@ class Printer:
     # -- the rest, when a job has ended
 
     def _rest(self, ended: Ended, stream: int) -> None:
-        """Pass on what has not come live."""
+        """Print what did not come live."""
         key = (ended.job, ended.attempt, stream)
         reached = self._reached.pop(key, 0)
         if stream == 1:
@@ -158,7 +158,7 @@ class Printer:
             self._gap(key, 0, _LOST)
 
     def _kept(self, key: Stream, reached: int, kept: int, total: int) -> None:
-        """Pass on what is kept from there on. Where more was printed than is kept, that is head and tail."""
+        """Print what is kept from `reached` on. If not everything is kept, that is a head and a tail."""
         head = kept if total <= kept else kept // 2
         if reached < head or not kept:
             self._fetch(key, reached, marks=True)
@@ -180,7 +180,7 @@ class Printer:
 
 
 class LivePrinter(Printer):
-    """Output as it comes; with `lines`, only whole lines, for several jobs at once."""
+    """Prints output as it comes; with `lines`, in whole lines, so that several jobs can share the stream."""
 
     follow = True
 

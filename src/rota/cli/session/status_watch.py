@@ -1,6 +1,6 @@
-"""`rota status --watch`: the same again every second, drawn over itself on a terminal, else block after block.
+"""`rota status --watch`: refreshed every second, in place on a terminal, otherwise block after block.
 
-Whatever ends it, the terminal is left as it was found. A manager that goes away is waited for.
+The terminal is always restored. If the manager stops, the command waits for it to come back.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SETTLED: Final = frozenset(state.label for state in SETTLED)
 
 
 def watch_status(client: Client, selectors: tuple[str, ...], *, as_json: bool, until_done: bool) -> int:
-    """Show it until everything is settled, if asked for, or for ever."""
+    """Show the status for ever, or with `until_done` until no job can run any more."""
     show = StatusBlocks(as_json=as_json) if as_json or not _can_redraw() else StatusScreen()
     with show:
         gone = False
@@ -57,12 +57,12 @@ def _can_redraw() -> bool:
 
 
 class StatusBlocks:
-    """One block after another: for pipes and files."""
+    """Prints one block after another, for pipes and files."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
         self._first = True
-        self._states: set[str] = set()  #: each that was seen keeps its column: nothing jumps to and fro
+        self._states: set[str] = set()  #: states keep their columns once seen, so that the table does not jump
 
     def __enter__(self) -> StatusBlocks:
         return self
@@ -96,7 +96,7 @@ class StatusBlocks:
 
 
 class StatusScreen(StatusBlocks):
-    """Drawn over itself on the terminal's other screen, so that what was there before comes back."""
+    """Redraws in place on the terminal's alternate screen, which is left at the end."""
 
     _ENTER: Final = literal("\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J")
     _LEAVE: Final = literal("\x1b[?25h\x1b[?1049l")
@@ -167,11 +167,11 @@ class StatusScreen(StatusBlocks):
         title = cut(self._trouble or f"rota status  {time.strftime('%H:%M:%S')}  Ctrl-C ends", room)
         head = paint(title, "failed" if self._trouble else "dim", on=coloured(sys.stdout))
         lines = block([head, self._table(1)])
-        # Home, each line with its rest cleared, then what is below: nothing is blank in between.
+        # Cursor home, then each line with its rest erased: without clearing the screen first, nothing flickers.
         draw(literal("\x1b[H") + rows_ended(lines, literal("\x1b[K\r\n")) + literal("\x1b[K\x1b[J"))
 
     def _stop(self, _number: int, _frame: FrameType | None) -> None:
-        """Ctrl-Z: give the terminal back meanwhile."""
+        """Ctrl-Z: leave the alternate screen while the process is stopped."""
         draw(self._LEAVE)
         os.kill(os.getpid(), signal.SIGSTOP)
         draw(self._ENTER)

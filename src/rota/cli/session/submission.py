@@ -1,6 +1,6 @@
-"""What `add` and `run` do alike: find the input, start a manager if there is none, upload the jobs.
+"""What `add` and `run` share: read the input, start a manager if there is none, upload the jobs.
 
-A manager that must be started starts while the rest of the input is read.
+The manager starts while the rest of the input is being read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Submission:
-    """Jobs on their way: what they are, and the connection they go through."""
+    """One submission: its input, and the connection that it is sent over."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Submission:
             )
         warn_of_hours(self.base.request)
         batches = self._batches(file, command)
-        # Most mistakes are in the first lines: find them before anything is started.
+        # Most mistakes are in the first lines, so check these before a manager is started.
         first = first_batch(batches, f"no commands in {self.source}")
         #: the first commands, to show what would be added
         self.sample = _sample(first[0], 20)
@@ -86,7 +86,7 @@ class Submission:
         return from_bytes(_read(file), self.base, source=submission.shown(file))
 
     def connect(self) -> Client:
-        """The manager, started if it must and may be."""
+        """The connection to the manager, which is started if there is none and that is allowed."""
         if self.client is None:
             try:
                 self.client = self.call.connect()
@@ -122,8 +122,10 @@ class Submission:
             self._start().wait()
 
     def upload(self, *, attach: bool = False) -> Added:
-        """Add the jobs and tell what is odd about them; with `attach`, to see all that they print. Raises what the
-        manager refuses, naming the input."""
+        """Upload the jobs and print warnings; with `attach`, their output is followed in full.
+
+        Raises what the manager refuses, with the name of the input.
+        """
         client = self.connect()
         options = submission.options_for(
             self.base,
@@ -146,13 +148,13 @@ class Submission:
             yield batch
 
     def when_interrupted(self) -> str:
-        """What has become of the jobs if we go away now: before the last batch has come none is there."""
+        """What an interrupt now means for the jobs: before the last batch has arrived, none is added."""
         if self._whole and not self._check:
             return "the jobs may have been added already; see 'rota jobs last'"
         return "nothing was added"
 
     def _named(self, error: RotaError) -> RotaError:
-        """The manager knows lines, not files."""
+        """Add the name of the input, which the manager does not know."""
         if not error.message.startswith("line "):
             return error
         message = f"{self.source} {error.message}"
@@ -192,7 +194,7 @@ def _source(file: str | None, command: list[str] | None) -> str:
 
 
 def warn_of_hours(request: tuple[str, ...]) -> None:
-    """Say what is meant where a walltime is a bare number."""
+    """Warn that a walltime without a unit is in hours."""
     if not request:
         return
     from rota.plan.language.request_parser import hours_meant
@@ -212,7 +214,7 @@ def _read(file: str) -> Iterator[bytes]:
 
 
 def _from_words(words: list[str], base: Wanted) -> Iterator[UploadBatch]:
-    """The one job of a command line. A single word with blanks in it is for the shell."""
+    """The one job of a command line. A single word is for the shell, unless it is the path of a program."""
     command: str | list[str] = words
     if len(words) == 1 and not _is_program(words[0]):
         command = words[0]
@@ -229,12 +231,12 @@ def _from_words(words: list[str], base: Wanted) -> Iterator[UploadBatch]:
 
 
 def _is_program(word: str) -> bool:
-    """A path that exists is a program, whatever characters it has."""
+    """Is it the path of an executable file? Blanks in it do not matter."""
     return "/" in word and os.access(word, os.X_OK) and not os.path.isdir(word)
 
 
 def touched_text(added: Added, *, would: bool = False) -> str:
-    """What the submission did, or would do, to jobs that were there before; empty if nothing."""
+    """What the submission did, or would do, to existing jobs; empty if nothing."""
     from rota.cli.render.text import few_ranges
 
     verbs = ("would change", "would replace", "would keep") if would else ("changed", "replaced", "kept")

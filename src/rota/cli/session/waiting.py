@@ -1,4 +1,4 @@
-"""The end of `run`, `wait` and `add --sync`: waiting until jobs are settled, the summary, the status."""
+"""Wait until jobs have ended or can never run, then print a summary: the end of `run`, `wait` and `add --sync`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BAD: Final = ("failed", "cancelled", "blocked", "lost")
 
 
 def wait_for_jobs(call: Invocation, client: Client, selectors: list[str], *, timeout: float | None = None) -> int:
-    """Wait for jobs, with progress on a terminal; print the result; the exit status."""
+    """Wait for jobs, with a progress line on a terminal, and print the result; returns the exit status."""
     line = ProgressLine(show=not call.quiet and not call.json)
     failures = FailedJobs()
     limit = None if timeout is None else time.monotonic() + timeout
@@ -64,7 +64,7 @@ class FailedJobs:
             self._found[ended.job] = ended
 
     def lines(self) -> list[str]:
-        """What failed first; what only waited for something that failed comes last."""
+        """The lines of the summary: failed jobs first, then jobs that were only blocked by a failure."""
         ordered = sorted(self._found.values(), key=lambda e: (e.state == State.BLOCKED, e.job))
         room = width(sys.stderr)
         lines = []
@@ -98,7 +98,7 @@ def print_summary(
     again: bool = False,
     also: dict[str, list[int]] | None = None,
 ) -> None:
-    """The result: JSON on stdout, or a summary on stderr."""
+    """Print the result: JSON on stdout, or a summary on stderr."""
     if call.json:
         body = {"counts": settled.counts, "failed": settled.failed, **(also or {})}
         print_json(body)
@@ -124,7 +124,7 @@ def print_summary(
 
 
 def exit_status(settled: SettledView) -> int:
-    """0 if everything completed; of a single job its own exit code; else 1."""
+    """0 if all jobs completed; a single job's own exit code; otherwise 1."""
     bad = any(settled.counts.get(state) for state in _BAD)
     if settled.single is not None and (settled.single or not bad):
         return settled.single & 0xFF

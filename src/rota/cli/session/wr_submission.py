@@ -1,4 +1,4 @@
-"""The jobs of `rota import wr` on their way to the manager."""
+"""The submission of `rota import wr`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CMD_DEPS: Final = "cmd_deps"
 
 
 class WrSubmission(Submission):
-    """A submission whose input is wr's, read and checked to its end before anything is done."""
+    """A submission whose input is a file of wr, which is checked completely before anything is added."""
 
     conversion: Conversion
 
@@ -66,7 +66,7 @@ class WrSubmission(Submission):
         yield from builder.finish()
 
     def declare_limits(self) -> None:
-        """Set the limits that lines declare, for jobs are refused whose limits nobody knows."""
+        """Set the limits that lines declare; jobs with unknown limits would be refused."""
         client = self.connect()
         for limit in self.conversion.limits:
             client.set_limit(limit)
@@ -80,7 +80,7 @@ class WrSubmission(Submission):
 
 
 def _in_words_of_wr(message: str) -> str:
-    """Whoever wrote the file knows the fields by wr's names."""
+    """Use wr's names of the fields, which are those in the file."""
     message = message.replace("field 'after': no job has the command", "field 'cmd_deps': no job has the command")
     for ours, theirs in WR_NAME.items():
         message = message.replace(f"field '{ours}': ", f"field '{theirs}': ", 1)
@@ -88,6 +88,6 @@ def _in_words_of_wr(message: str) -> str:
 
 
 def with_types(defaults: object, own: object) -> list[str]:
-    """The types of a line beside those that all have."""
+    """The types of a line, added to the default ones."""
     words = [*(defaults if isinstance(defaults, list | tuple) else [defaults])]
     return [str(word) for word in (*words, *(own if isinstance(own, list | tuple) else [own]))]

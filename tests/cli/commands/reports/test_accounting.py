@@ -100,7 +100,7 @@ def test_windows_have_any_length_and_days_are_those_of_the_zone(used: Deployment
         (["--zone", "Europe/Nowhere"], "--zone: there is no time zone 'Europe/Nowhere'"),
         (["--last", "0h"], "--last: '0h' is no time at all"),
         (["--last", "36"], "--last: "),
-        (["--last", "2h", "--from", "-3h"], "--last and --from say both when it begins"),
+        (["--last", "2h", "--from", "-3h"], "--last and --from both set the start"),
     ],
 )
 def test_what_makes_no_sense_is_refused(used: Deployment, args: list[str], said: str) -> None:

@@ -49,7 +49,7 @@ def test_a_record_that_is_no_fair_share_is_refused_whoever_sends_it(shared: Depl
 
 
 def test_standings_say_who_goes_first_and_why(shared: Deployment) -> None:
-    assert "no queue goes by fair share" in shared.ok("share", "list")
+    assert "no queue is ordered by fair share" in shared.ok("share", "list")
     done = shared.rota("queue", "set", "default", "--share", "project:bio=0.75", "--share", "project:chem=0.25")
     assert "shares do not count; see --order fairshare" in done.stderr
     assert "its order is fifo: nothing of this counts" in shared.ok("share", "list")

@@ -1,4 +1,4 @@
-"""`rota kill`, `retry`, `remove`, `hold`, `release`, `confirm-dead`: act on jobs, say how many changed."""
+"""`rota kill`, `retry`, `remove`, `hold`, `release`, `confirm-dead`: act on jobs and print how many changed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from rota.client import Client
     from rota.core.answers import Acted
 
-#: So many ranges of ids are asked about to explain why nothing changed.
+#: Up to this many ranges of ids are looked up to explain why nothing changed.
 _ASKED_MAX: Final = 500
 _AGAIN: Final = "to be run again"
 MODIFIED: Final = "modified"
-#: Up to this many jobs are killed or removed without asking.
+#: Above this many jobs, kill and remove ask for confirmation.
 _UNASKED: Final = 100
 
 
@@ -82,7 +82,7 @@ def remove(call: Invocation, selectors: tuple[str, ...], cascade: bool, waiting:
 
 
 def _sure(client: Client, verb: str, words: tuple[str, ...], **how: bool) -> bool:
-    """Ask at the terminal before many jobs are acted on; without a terminal, yes."""
+    """Ask for confirmation before acting on many jobs; without a terminal, yes."""
     import sys
 
     from rota.cli.render.text import count, is_terminal
@@ -147,7 +147,7 @@ def _act(call: Invocation, verb: str, words: tuple[str, ...], *, done: str) -> i
 
 
 def tell(call: Invocation, acted: Acted, *, done: str, removing: bool = False) -> int:
-    """Say how many jobs changed, and how many were kept that were to be removed; the exit status."""
+    """Print how many jobs changed, and how many were kept by `remove`; returns the exit status."""
     for warning in acted.warnings:
         print_err(f"rota: warning: {warning}")
     if call.json:
@@ -204,7 +204,7 @@ def _states(call: Invocation, jobs: list[int], *, again: bool) -> str:
 
 
 def _replaced(heirs: list[int]) -> str:
-    """Of jobs that others took the place of: whom to look at instead."""
+    """The jobs that replaced these ones, as the end of a sentence."""
     if not heirs:
         return ""
     from rota.cli.render.text import few_ranges

@@ -66,7 +66,7 @@ def add(
 
 
 def finish(call: Invocation, jobs: Submission, *, sync: bool) -> int:
-    """Add them and say so; with `sync`, wait for them."""
+    """Upload the jobs and print their ids; with `sync`, wait for them."""
     from rota.cli.session.interrupts import explain_interrupt
 
     with explain_interrupt(jobs.when_interrupted):
@@ -79,7 +79,7 @@ def finish(call: Invocation, jobs: Submission, *, sync: bool) -> int:
 
 
 def preview(call: Invocation, jobs: Submission) -> int:
-    """Say what would be added."""
+    """Print what would be added."""
     added = jobs.upload()
     _print(call, added, would=True)
     if not call.json and not call.quiet and not added.existing and not added.retried:

@@ -1,4 +1,4 @@
-"""Where the output of a job goes that names files for it. Only names: nothing is opened."""
+"""The paths that a job's output is written to, if it names files. No file is opened."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def output_file(job: JobView, stream: int) -> str:
-    """The path that its stdout (1) or stderr (2) is written to; empty when Rota keeps it.
+    """The path of its stdout (1) or stderr (2); empty if Rota keeps the output.
 
-    What is not known yet, such as the host of a job that waits, stays a pattern.
+    Values that are not known yet, such as the host of a waiting job, stay patterns.
     """
     pattern = (job.stdout if stream == 1 else job.stderr) or ""
     named = expand(
@@ -26,5 +26,5 @@ def output_file(job: JobView, stream: int) -> str:
         user=job.user,
         host=job.host or "",
     )
-    # Of a job in a private directory it is not told from where it was added.
+    # A job in a private directory has no known `cwd`.
     return os.path.join(job.cwd, named) if named and job.cwd else named

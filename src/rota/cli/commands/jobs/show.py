@@ -163,10 +163,10 @@ def _four(
 
 
 def _successor(job: JobView) -> str:
-    """Who took the job's place."""
+    """The job that replaced this one."""
     if job.replaced_by is None:
         return ""
-    return f"job {job.replaced_by}" if job.replaced_by else "nobody; its input has no such line any more"
+    return f"job {job.replaced_by}" if job.replaced_by else "no job; its input has no such line any more"
 
 
 def _checkpoint(job: JobView) -> str:
@@ -194,7 +194,7 @@ def _pending(job: JobView) -> str:
 
 
 def _limits(job: JobView) -> list[str]:
-    """That which holds down an array has a name that nobody has seen."""
+    """The job's limits; the internal limit of an array is shown by the array's id."""
     if job.array_id is None:
         return job.limits
     from rota.plan.policy.limits import ARRAY_LIMIT

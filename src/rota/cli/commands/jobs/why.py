@@ -1,4 +1,4 @@
-"""`rota why`: what keeps a job from running, who, and what would change it."""
+"""`rota why`: what keeps a job from running, which jobs are in the way, and what would help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rota doctor`: is this machine fit for Rota, and is the deployment well?"""
+"""`rota doctor`: check the machine and the deployment."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def _progress(view: ManagerView) -> str:
 
 
 def wait_for_end(pid: int) -> None:
-    """Wait until the manager's process is gone."""
+    """Wait until the manager's process has ended."""
     from rota.errors import TimedOut
 
     limit = time.monotonic() + _STOPPING_S

@@ -1,1 +1,1 @@
-"""Commands about nodes: list, add, drain, and be one."""
+"""Commands about nodes: list, add and drain them, and run the agent of one."""

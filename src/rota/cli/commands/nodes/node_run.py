@@ -1,4 +1,4 @@
-"""`rota node run`: be the agent of this host, for a manager that may be anywhere."""
+"""`rota node run`: become the agent of this host."""
 
 from __future__ import annotations
 

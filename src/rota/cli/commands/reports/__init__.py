@@ -1,1 +1,1 @@
-"""Commands that look back or ahead: accounting, usage, learning, the Gantt chart."""
+"""Reports about the past and the future: accounting, usage, learned amounts, the Gantt chart."""

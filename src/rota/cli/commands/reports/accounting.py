@@ -1,4 +1,4 @@
-"""`rota accounting`: who used what."""
+"""`rota accounting`: usage by user, project and queue."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rota.cli.render.gantt_text import ChartStyle
     from rota.wire.gantt import GanttView
 
-#: Of the jobs that have no planned start so many are listed.
+#: At most this many jobs without a planned start are listed.
 _LISTED: Final = 10
 
 

@@ -1,4 +1,4 @@
-"""`rota calendar load`: a file's periods and quotas become those of the site."""
+"""`rota calendar load`: read periods and quotas from a file and store them in the site."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORDS: Final = {"calendar": "period", "quota": "quota"}
 
 
 def load(call: Invocation, path: str, *, replace: bool, dry_run: bool) -> int:
-    """Make the site what the file says, and tell what that changed."""
+    """Apply the file to the site and print what changed; returns the exit status."""
     wanted = _read(path)
     warnings = [
         f"no period names rule set '{name}'; its quotas limit nothing until one does" for name in wanted.unused
@@ -59,7 +59,7 @@ def _read(path: str) -> CalendarFile:
 
 
 def _changes(site: SiteView, wanted: CalendarFile, *, replace: bool) -> list[SiteChange]:
-    """What of the records is other than the file wants it, removals first."""
+    """The changes that make the records equal to the file, removals first."""
     new: dict[str, dict[str, Any]] = {"calendar": dict(wanted.periods), "quota": dict(wanted.quotas)}
     gone: list[SiteChange] = []
     made: list[SiteChange] = []

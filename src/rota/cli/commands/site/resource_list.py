@@ -1,4 +1,4 @@
-"""How resources are shown: hosts that are alike on one line, or one line for each resource."""
+"""`rota resource list`: a line for each group of equal hosts, or for each resource."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _each(call: Invocation, value: Any, inventory: Inventory, chosen: list[int],
 
 
 def _host(view: SiteView, inventory: Inventory, host: str, ids: list[int]) -> dict[str, Any]:
-    """A host as JSON has it; what is not written down is what its runner has found."""
+    """A host as in JSON; amounts that are not configured are those that its runner found."""
     record = host_record(inventory.records, host)
     found = view.hosts.get(host)
     connected = found is not None and found.connected
@@ -92,7 +92,7 @@ def _others(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _line(host: dict[str, Any]) -> tuple[str, ...]:
-    """Hosts of which this is equal are shown together."""
+    """Hosts with equal cells share a line."""
     mem, disk = host["mem_bytes"], host["disk_bytes"]
     properties = {name: "|".join(map(show_value, values)) for name, values in host["properties"].items()}
     properties |= {f"{name}:{units}": "" for name, units in host["limits"].items()}

@@ -1,4 +1,4 @@
-"""`rota rule test`: what the rules would make of a job. Nothing is submitted."""
+"""`rota rule test`: apply the admission rules to a job without submitting it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rota share`: who stands how in fair share, and what it is reckoned by."""
+"""`rota share`: the standing of users and projects in fair share, and its settings."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def list_shares(call: Invocation, queue: str | None) -> int:
     elif view.queues:
         _show(view)
     else:
-        print_out("no queue goes by fair share; see 'rota queue set default --order fairshare'")
+        print_out("no queue is ordered by fair share; see 'rota queue set default --order fairshare'")
     return 0
 
 
@@ -66,7 +66,7 @@ def _show(view: SharesView) -> None:
         if each.users:
             print_out(_users(each))
         else:
-            print_out("nobody has used anything, or has jobs")
+            print_out("there are no jobs and no past use")
         if each.project_weight or any(row.target_by == "share" for row in each.projects):
             print_out("", _projects(each))
 

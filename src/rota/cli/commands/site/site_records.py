@@ -1,4 +1,4 @@
-"""What commands that change the site have in common: read records, change them in one step, say so."""
+"""What commands about the site share: read its records, change them atomically, print the result."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Others may be faster a few times; more often than that something else is wrong.
+#: Concurrent changes can win a few times; more often, something else is wrong.
 _TRIES = 10
 
 
 def change(
     client: Client, kinds: tuple[str, ...], make: Callable[[SiteView], tuple[list[SiteChange], T]], *, about: str
 ) -> T:
-    """Make changes from what the site is now, and again if somebody else was faster.
+    """Change the site by compare-and-swap, and try again if another change came first.
 
-    `make` gets the records of these kinds and returns the changes, and what this call is to return.
+    `make` gets the records of these kinds and returns the changes and the result of this call.
     """
     for _ in range(_TRIES):
         site = client.site(*kinds)
         changes, result = make(site)
         if not changes:
-            return result  # it is so already
+            return result  # nothing to change
         try:
             client.set_site(changes, about=about, base=site.version)
         except BadInput as error:
@@ -40,7 +40,7 @@ def change(
                 raise
         else:
             return result
-    raise BadInput("the site is changed all the time by others", hint="try again", code="changed")
+    raise BadInput("the site keeps changing", hint="try again", code="changed")
 
 
 def records(client: Client, kind: str, name: str | None = None) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def records(client: Client, kind: str, name: str | None = None) -> dict[str, Any
 
 
 def tell(call: Invocation, sentence: str, **result: Any) -> int:
-    """Say what was done: a sentence, or with --json the result, or with --quiet nothing."""
+    """Print what was done: a sentence; with --json the result; with --quiet nothing."""
     if call.json:
         print_json(result)
     elif not call.quiet:
