@@ -117,7 +117,6 @@ def void_attempt(
 
 def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
     """Record how an attempt ended and decide what becomes of its job once its parts are closed."""
-    killed, preempted = job.kill, job.preempted
     lease = job.lease
     assert lease is not None
     outcome = timed(lease, outcome, turn.wall)
@@ -126,62 +125,30 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
         turn.note(job.id, job.attempt, "clock", "its end was not observed; its time is by the wall clock")
     if lease.broken and outcome.reason == "kill_requested":
         outcome = msgspec.structs.replace(outcome, reason="lost", message=lease.broken)
-    reason = _reason(outcome)
-    again = ""  #: why it is queued again without using a retry
-    at_walltime = reason is not None and reason.code == "walltime" and job.spec.done_at_walltime and not killed
-    if reason is None:
-        # A job that wrote its checkpoint to make room has not done its work, even if it exits with 0.
-        done = killed or not preempted or job.spec.checkpoint_s is None or not _idempotent(job)
-    else:
-        done = at_walltime
+    at_walltime = outcome.reason == "walltime" and job.spec.done_at_walltime and not job.kill
     if at_walltime:
         # Being stopped at its walltime is no failure of the command.
         outcome = msgspec.structs.replace(outcome, exit_code=None, signal=None, reason="", message="")
         turn.note(job.id, job.attempt, "walltime-over", "its walltime is over, which is its normal end")
-    if done:
-        state, reason = State.COMPLETE, None
-    elif preempted and not killed:
-        state = State.FAILED
-        if job.reason is not None and job.reason.code == "container":
-            reason = Reason("container", f"ended with its container {preempted}")
-        else:
-            reason = Reason("preempted", f"ended to make room for {job_name_text(preempted)}")
-        again = reason.message if _idempotent(job) else ""
-    elif _asks_again(job, outcome, lease) and not killed:
-        state = State.FAILED
-        again = "" if reservation_over(world, job, turn.wall) else "exit 99 of an idempotent job"
-    elif killed or outcome.reason == "kill_requested":
-        state, reason = State.CANCELLED, _killed(job, outcome)
+        ended = Ended(State.COMPLETE, outcome=outcome)
     else:
-        job.tries += 1
-        assert reason is not None
-        state = State.DELAYED if _is_retried(world, turn, job, outcome, reason.code) else State.FAILED
-    verdict = "failed" if state is State.DELAYED else state.label
+        ended = _judge(world, turn, job, lease, outcome)
     started_at = outcome.started_at if outcome.started_at is not None else lease.started_at
-    code, message = (reason.code, reason.message) if reason else (None, None)
-    behaved = msgspec.json.encode(outcome.behaviours).decode() if outcome.behaviours else None
-    kept = msgspec.json.encode(outcome.kept).decode() if outcome.kept is not None else None
-    turn.changes.ends.append(
-        (
-            job.id, job.attempt, verdict, outcome.exit_code, outcome.signal, code, message, started_at,
-            outcome.ended_at, outcome.cpu_s, outcome.peak_mem or None, outcome.peak_disk, outcome.segment or None,
-            outcome.offset, outcome.out_len, outcome.err_len, outcome.out_total, outcome.err_total, behaved,
-            kept,
-        )
-    )  # fmt: skip
     away_s = suspended_s(lease, outcome.ended_at)
+    _write_end(turn, job, ended, outcome, started_at)
     account_attempt(
         turn,
         world.usage_history,
         job,
         lease,
-        failed=verdict == State.FAILED.label,
+        failed=ended.state in (State.FAILED, State.DELAYED),
         started_at=started_at,
         ended_at=outcome.ended_at,
         cpu_s=outcome.cpu_s,
         suspended_s=away_s,
     )
     if not at_walltime and (lease.given is None or not lease.given.elsewhere):
+        code = ended.reason.code if ended.reason is not None else None
         learn(
             world,
             turn,
@@ -190,11 +157,51 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
             code=code,
             started_at=None if started_at is None else started_at + away_s,
             # A walltime that is not retried was the user's wish, so the job itself needs no more time.
-            lacked=code != "walltime" or state is State.DELAYED,
+            lacked=code != "walltime" or ended.state is State.DELAYED,
         )
-    ended = Ended(state, reason, again, outcome)
     if lease.parts is None or not close_parts(world, turn, job, ended, host=host):
         conclude(world, turn, job, ended, host=host)
+
+
+def _judge(world: World, turn: Turn, job: Job, lease: Lease, outcome: Outcome) -> Ended:
+    """Decide what becomes of a job after this outcome, and count the attempt if it uses a retry."""
+    killed, preempted = job.kill, job.preempted
+    reason = _reason(outcome)
+    # A job that wrote its checkpoint to make room has not done its work, even if it exits with 0.
+    if reason is None and (killed or not preempted or job.spec.checkpoint_s is None or not _idempotent(job)):
+        return Ended(State.COMPLETE, None, "", outcome)
+    if preempted and not killed:
+        if job.reason is not None and job.reason.code == "container":
+            reason = Reason("container", f"ended with its container {preempted}")
+        else:
+            reason = Reason("preempted", f"ended to make room for {job_name_text(preempted)}")
+        return Ended(State.FAILED, reason, reason.message if _idempotent(job) else "", outcome)
+    if _asks_again(job, outcome, lease) and not killed:
+        over = reservation_over(world, job, turn.wall)
+        return Ended(State.FAILED, reason, "" if over else "exit 99 of an idempotent job", outcome)
+    if killed or outcome.reason == "kill_requested":
+        return Ended(State.CANCELLED, _killed(job, outcome), "", outcome)
+    job.tries += 1
+    assert reason is not None
+    state = State.DELAYED if _is_retried(world, turn, job, outcome, reason.code) else State.FAILED
+    return Ended(state, reason, "", outcome)
+
+
+def _write_end(turn: Turn, job: Job, ended: Ended, outcome: Outcome, started_at: float | None) -> None:
+    """Write the end of an attempt. An attempt that is retried has failed."""
+    verdict = State.FAILED if ended.state is State.DELAYED else ended.state
+    reason = ended.reason
+    code, message = (reason.code, reason.message) if reason else (None, None)
+    behaved = msgspec.json.encode(outcome.behaviours).decode() if outcome.behaviours else None
+    report = msgspec.json.encode(outcome.kept).decode() if outcome.kept is not None else None
+    turn.changes.ends.append(
+        (
+            job.id, job.attempt, verdict.label, outcome.exit_code, outcome.signal, code, message, started_at,
+            outcome.ended_at, outcome.cpu_s, outcome.peak_mem or None, outcome.peak_disk, outcome.segment or None,
+            outcome.offset, outcome.out_len, outcome.err_len, outcome.out_total, outcome.err_total, behaved,
+            report,
+        )
+    )  # fmt: skip
 
 
 def conclude(world: World, turn: Turn, job: Job, ended: Ended, *, host: str) -> None:
