@@ -1,4 +1,4 @@
-"""Letters of five by seven points, for pictures made of points."""
+"""A bitmap font with letters of five by seven points."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Final
 
 WIDTH: Final = 5
 HEIGHT: Final = 7
-#: From the beginning of one letter to that of the next.
+#: The distance between the starts of two letters.
 ADVANCE: Final = 6
 
-#: Two digits a row, from the top; the five lowest bits are the points. Some letters reach below the line.
+#: Two hexadecimal digits per row, from the top; the five lowest bits are points. Descenders have more rows.
 _ROWS: Final = {
     "0": "0e11131519110e", "1": "040c040404040e", "2": "0e11010204081f", "3": "0e11010601110e",
     "4": "02060a121f0202", "5": "1f101e0101110e", "6": "0608101e11110e", "7": "1f010204080808",
@@ -39,12 +39,12 @@ _ROWS: Final = {
 
 
 def rows_of(letter: str) -> bytes:
-    """The rows of a letter; a box for what there is no letter for."""
+    """The rows of a letter; a box for an unknown one."""
     if letter == " ":
         return b""
     return bytes.fromhex(_ROWS.get(letter) or _ROWS["\ufffd"])
 
 
 def width_of(text: str) -> int:
-    """In points, at the smallest size."""
+    """The width of a text in points, at size 1."""
     return max(len(text) * ADVANCE - 1, 0)

@@ -1,4 +1,4 @@
-"""A schedule as one HTML page that needs nothing else: point at jobs to read about them, zoom and move in time."""
+"""A schedule as a self-contained HTML page with tooltips, zoom and pan."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ plot.addEventListener("dblclick", () => view(VIEW.begin, VIEW.end));
 
 
 def html(picture: Picture) -> str:
-    """The picture as a page."""
+    """The picture as an HTML page."""
     layout = Layout(picture)
     view = (
         f'{{"begin": {layout.begin!r}, "end": {layout.end!r}, "left": {layout.left!r}, "top": {layout.top!r}, '

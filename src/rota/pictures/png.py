@@ -1,4 +1,4 @@
-"""A schedule as a PNG file, made with nothing but zlib: rectangles and small letters, colours from a palette."""
+"""A schedule as a PNG file with a palette. Needs only zlib."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _GREY: Final = 2
 _LINE: Final = 3
 _FRAME: Final = 4
 _FIXED: Final = ("#ffffff", "#222a33", "#69727b", "#d5dade", "#8a939b")
-_FIRST: Final = len(_FIXED)  #: the colours of jobs begin here, those of their borders follow
-_BORDERED: Final = 4  #: points; what is smaller has no border, which would be all there is of it
+_FIRST: Final = len(_FIXED)  #: palette index of the first job colour; border colours follow the job colours
+_BORDERED: Final = 4  #: smaller boxes have no border, which would hide the colour
 
 
 class Canvas:
-    """Rows of points, each the number of a colour. What lies outside is not drawn."""
+    """Rows of points; each is an index into the palette. Drawing outside is ignored."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width = width
@@ -36,7 +36,7 @@ class Canvas:
             row[low:high] = points
 
     def text(self, x: int, y: int, text: str, *, colour: int = _INK, size: int = 2, upwards: bool = False) -> None:
-        """Letters from here to the right, or upwards; (x, y) is the upper, or left, end of the first."""
+        """Write text to the right of (x, y), or upwards from it."""
         for place, letter in enumerate(text):
             along = place * ADVANCE * size
             for down, bits in enumerate(rows_of(letter)):
@@ -48,10 +48,10 @@ class Canvas:
                             self.fill(x + along + across * size, y + down * size, size, size, colour)
 
     def png(self, palette: list[str]) -> bytes:
-        """The file."""
+        """The canvas as a PNG file."""
         head = struct.pack(">IIBBBBB", self.width, self.height, 8, 3, 0, 0, 0)
         colours = b"".join(bytes.fromhex(colour.removeprefix("#")) for colour in palette)
-        points = b"".join(b"\0" + row for row in self.rows)  # each row says first how it is filtered: not
+        points = b"".join(b"\0" + row for row in self.rows)  # filter type 0 (none) before each row
         chunks = [(b"IHDR", head), (b"PLTE", colours), (b"IDAT", compress(points, 9)), (b"IEND", b"")]
         return b"\x89PNG\r\n\x1a\n" + b"".join(
             struct.pack(">I", len(data)) + name + data + struct.pack(">I", crc32(name + data))
@@ -60,7 +60,7 @@ class Canvas:
 
 
 def png(picture: Picture) -> bytes:
-    """The picture as a file."""
+    """The picture as a PNG file."""
     layout = Layout(picture)
     canvas = Canvas(layout.width, layout.height)
     left, top = round(layout.left), round(layout.top)
@@ -114,7 +114,7 @@ def _draw(canvas: Canvas, job: Drawn, layout: Layout, left: int, top: int) -> No
 
 
 def _points(box: Box, left: int, top: int) -> tuple[int, int, int, int]:
-    """A box in whole points, at least one each way, so that neighbours meet and nothing is lost."""
+    """A box in whole points, at least one wide and high: neighbours touch, and no job vanishes."""
     x, y = round(box.x), round(box.y)
     return left + x, top + y, max(round(box.x + box.width) - x, 1), max(round(box.y + box.height) - y, 1)
 

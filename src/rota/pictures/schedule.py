@@ -1,7 +1,7 @@
-"""Pictures of schedules: what is drawn and where. `picture_svg`, `picture_html` and `picture_png` put it on paper.
+"""The content and layout of a schedule's picture, independent of the format.
 
-Time goes to the right, resources go down, a job is a rectangle on each run of its resources. The same jobs
-always make the same picture, byte for byte.
+Time runs to the right, resources run down, and a job is a rectangle on each run of its resources. The same jobs
+always give the same picture, byte for byte.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from msgspec import Struct
 
 from rota.units import format_duration
 
-#: Calm colours that can be told apart beside each other, on white, with dark text on them.
+#: Calm, distinguishable colours, on white and below dark text.
 COLOURS: Final = (
     "#7fb3d5", "#f0b27a", "#82c995", "#e59a9a", "#b8a2d9", "#c9b28f", "#f1aed0", "#a9b7c0", "#d4d36e", "#6fcad1",
     "#9fb8f0", "#f5cf7a", "#a5d6a0", "#f2a98f", "#cda4de", "#b0c46a", "#e6b8b0", "#8fc7b8", "#d9c3ee", "#9ccbe8",
 )  # fmt: skip
 
 _DAY_S: Final = 86400
-#: Steps of the axis of time, from a second to a hundred days; beyond that, ten times the last, and so on.
+#: Steps of the time axis, from a second to a hundred days; longer ones are powers of ten of the last.
 STEPS_S: Final = (
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200,
     *(days * _DAY_S for days in (1, 2, 5, 10, 20, 50, 100)),
@@ -32,11 +32,11 @@ class Drawn(Struct, frozen=True, gc=False):
     """One job in a picture."""
 
     id: int | str
-    label: str  #: more about it, for whoever points at it
+    label: str  #: shown in the tooltip
     start: float
     end: float
     rows: list[tuple[int, int]]  #: runs of resources, first and last
-    group: str = ""  #: jobs of a group have one colour, such as those of a user; empty: by the id
+    group: str = ""  #: jobs of one group, such as a user's, share a colour; empty: by the id
 
 
 class Picture(Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class Picture(Struct, frozen=True, kw_only=True):
     row_title: str = "processor"
     note: str = ""  #: a line below the title
     width: int = 1600
-    height: int = 0  #: 0: as the number of rows needs
+    height: int = 0  #: 0: derived from the number of rows
 
 
 class Box(Struct, frozen=True, gc=False):
@@ -68,7 +68,7 @@ class Tick(Struct, frozen=True, gc=False):
 
 
 class Layout:
-    """Where everything of a picture is. Points count from the upper left corner."""
+    """The positions of everything in a picture, in points from the upper left corner."""
 
     def __init__(self, picture: Picture) -> None:
         first, last = picture.rows
@@ -88,11 +88,11 @@ class Layout:
         self._y_scale = self.plot_height / self.row_count
 
     def x(self, moment: float) -> float:
-        """In the plot, from its left edge."""
+        """The position of a moment, from the left edge of the plot."""
         return (moment - self.begin) * self._x_scale
 
     def boxes(self, job: Drawn) -> list[Box]:
-        """In the plot, from its upper left corner. Runs that the eye cannot tell apart are one."""
+        """The rectangles of a job, from the upper left corner of the plot. Indistinguishable runs are merged."""
         x = self.x(job.start)
         width = max(self.x(job.end) - x, 0.1)
         found: list[Box] = []
@@ -115,7 +115,7 @@ class Layout:
         return found
 
     def row_ticks(self) -> Iterator[Tick]:
-        """In the middle of their rows."""
+        """Labels of the rows, in the middle of each."""
         most = max(int(self.plot_height / 22), 1)
         step = next(
             n * 10**power for power in range(12) for n in (1, 2, 5) if self.row_count / (n * 10**power) <= most
@@ -130,7 +130,7 @@ class Layout:
 
 
 def _step_of(span: float, *, most: int) -> float:
-    """The smallest usual step of which no more than so many fit into a span of time."""
+    """The smallest usual step with at most `most` steps in a span of time."""
     usual = [step for step in STEPS_S if span / step <= most] if span >= 1 else []
     if usual:
         return usual[0]
@@ -141,17 +141,17 @@ def _step_of(span: float, *, most: int) -> float:
 
 
 def time_text(seconds: float) -> str:
-    """A moment on the axis, counted from the beginning of the trace."""
+    """The label of a moment, counted from the start of the trace."""
     return f"-{format_duration(-seconds)}" if seconds < 0 else format_duration(seconds)
 
 
 def colour_of(job: Drawn) -> int:
-    """Which of the `COLOURS` it has, now and always."""
+    """The index of its colour in `COLOURS`, the same in every picture."""
     return crc32((job.group or str(job.id)).encode("utf-8", "backslashreplace")) % len(COLOURS)
 
 
 def about(job: Drawn) -> str:
-    """What is told of a job to whoever points at it."""
+    """The text of a job's tooltip."""
     count = sum(last - first + 1 for first, last in job.rows)
     label = f" ({job.label})" if job.label else ""
     times = f"{time_text(job.start)} – {time_text(job.end)}, {time_text(job.end - job.start)} on {count}"
@@ -159,7 +159,7 @@ def about(job: Drawn) -> str:
 
 
 def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Runs of consecutive numbers, first and last, of numbers in order."""
+    """Runs of consecutive numbers as (first, last), of ascending numbers."""
     found: list[tuple[int, int]] = []
     for number in numbers:
         if found and found[-1][1] == number - 1:

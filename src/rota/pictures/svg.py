@@ -1,4 +1,4 @@
-"""A schedule as SVG: one path a job, so that pictures of many jobs stay small."""
+"""A schedule as SVG. One path per job keeps pictures of many jobs small."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from rota.pictures.schedule import COLOURS, Box, Drawn, Layout, Picture, about, colour_of
 
-#: What XML 1.0 does not allow even when it is escaped.
+#: Characters that XML 1.0 forbids even escaped.
 _FORBIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _ENTITIES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 
@@ -22,12 +22,12 @@ text{font-family:"DejaVu Sans","Helvetica Neue",Arial,sans-serif;font-size:13px;
 
 
 def svg(picture: Picture) -> str:
-    """The picture as a file of its own; who points at a job is told about it."""
+    """The picture as an SVG file with tooltips."""
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', *drawing(picture, title="child"), ""])
 
 
 def drawing(picture: Picture, *, title: str) -> list[str]:
-    """The lines of the `svg` element. What is told of a job is a `child`, or an `attribute` for a script."""
+    """The lines of the `svg` element. Tooltips are a `child` element, or an `attribute` for a script."""
     layout = Layout(picture)
     left, top, width, height = layout.left, layout.top, layout.plot_width, layout.plot_height
     lines = [
@@ -99,7 +99,7 @@ def _rectangle(box: Box) -> str:
 
 
 def _name(job: Drawn, boxes: list[Box]) -> str:
-    """Its id, written on it where there is room."""
+    """The id of a job as text on it; empty if it does not fit."""
     box = max(boxes, key=lambda each: each.height)
     text = str(job.id)
     if box.height < 12 or box.width < 7 * len(text) + 4:
@@ -108,5 +108,5 @@ def _name(job: Drawn, boxes: list[Box]) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text as it may stand in XML and HTML, also in an attribute."""
+    """The text escaped for XML and HTML, also in attributes."""
     return _FORBIDDEN.sub("\ufffd", text).translate(_ENTITIES)

@@ -1,5 +1,7 @@
-"""What a job takes: room on a host and units of limits. Jobs of equal need form a reservation group:
-whatever their commands are, the same runner could run them."""
+"""What a job takes: a size on a host, and units of limits.
+
+Jobs of equal need form a reservation group: any runner that can run one of them can run the others.
+"""
 
 from __future__ import annotations
 
@@ -25,4 +27,4 @@ class Need(Struct, frozen=True, array_like=True, gc=False):
 
     size: Size
     limits: tuple[LimitUse, ...] = ()
-    terms: int = 0  #: the specification that says more than a size can (a request, types, a queue); 0: nothing
+    terms: int = 0  #: id of a specification with more than a size (a request, types, a queue); 0: none

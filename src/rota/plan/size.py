@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-#: Processors are counted in hundredths of a core, so that fractions are exact.
+#: Processors are counted in hundredths of a core, which makes fractions exact.
 CORE = 100
 
 
@@ -14,7 +14,7 @@ class Size(Struct, frozen=True, array_like=True, gc=False):
     cpus: int = CORE  #: hundredths of a core
     mem: int = 0  #: bytes
     disk: int = 0  #: bytes
-    time_s: float = 3600.0  #: an estimate; never kills
+    time_s: float = 3600.0  #: an estimate; no job is killed for it
     gpus: int = 0
 
 
@@ -27,7 +27,7 @@ class Floor(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Capacity(Struct, frozen=True, gc=False):
-    """What a host has to give."""
+    """What a host offers to jobs."""
 
     cpus: int  #: hundredths of a core
     mem: int
@@ -36,5 +36,5 @@ class Capacity(Struct, frozen=True, gc=False):
 
     @property
     def zero_cpu_jobs(self) -> int:
-        """How many jobs that ask for no processor may run at once."""
+        """How many jobs without a processor may run at once."""
         return max(4, 4 * self.cpus // 100)

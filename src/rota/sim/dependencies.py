@@ -1,7 +1,7 @@
-"""Who waits for whom in a simulation: which conditions hold, still may hold, or never will.
+"""Dependencies in a simulation: which conditions hold, may still hold, or never will.
 
-The planner knows only jobs that must complete, and only those that it has been told of. The rest is seen
-to here: parents that come later, `afterany` and `afternotok`, and parents that are queued again.
+The planner supports only `afterok`, and only parents that were submitted. This module adds parents that are
+submitted later, `afterany`, `afternotok`, and parents that are queued again.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from rota.plan.reasons import Waits
 from rota.sim.jobs import Parent, TraceJob
 
-#: What can be said of a condition.
+#: Verdicts on a condition.
 HOLDS, OPEN, NEVER = "holds", "open", "never"
 
 
 def verdict(condition: str, state: str) -> str:
-    """Of a condition on a job that is in this state."""
+    """The verdict on a condition, given the state of the parent."""
     if state == "blocked":
         return NEVER
     if state == "complete":
@@ -27,7 +27,7 @@ def verdict(condition: str, state: str) -> str:
 
 
 def hopeless(job: TraceJob, state: Callable[[int], str]) -> Parent | None:
-    """A parent for which this job waits in vain."""
+    """A parent whose condition can never hold; None: there is none."""
     return next((parent for parent in job.after if verdict(parent.condition, state(parent.id)) == NEVER), None)
 
 
@@ -38,12 +38,12 @@ def never(parent: Parent) -> Waits:
 
 
 def not_yet(parent: Parent) -> Waits:
-    """Why a job is not planned before its parent is there."""
+    """Why a job is not planned before its parent is submitted."""
     return Waits("dependency", f"job {parent.id}, which it waits for, has not been submitted yet")
 
 
 def revived(blocked: Iterable[TraceJob], state: Callable[[int], str]) -> list[TraceJob]:
-    """Of the blocked jobs, those that need not be, parents first."""
+    """The blocked jobs whose conditions may hold again, parents first."""
     able = {job.id: job for job in blocked}
     while True:
         lost = [

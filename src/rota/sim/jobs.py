@@ -1,4 +1,4 @@
-"""The jobs of a trace: each becomes an ask of the planner and what the simulation knows beyond it."""
+"""Reads the jobs of a trace. Each becomes an `Ask` of the planner, and what only the simulation knows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rota.plan.site.resources import Site
 from rota.sim.rows import ids_of
 from rota.sim.values import Moments, WrongField, did_you_mean, duration, field, shown, size, walltime
 
-#: Fields of a job that change nothing in a plan: a trace may keep them.
+#: Fields that a trace may contain and that do not affect a plan.
 IGNORED: Final = frozenset(
     ("cmd", "cwd", "env", "group", "stdout", "stderr", "notify", "checkpoint", "signal", "retries", "retry_on")
 )
@@ -32,7 +32,7 @@ _LIMIT: Final = re.compile(r"([^\s:!]+)(?::(\d{1,9}))?(!?)")
 
 
 class JobFields(Struct, kw_only=True):
-    """A job as the document gives it."""
+    """The fields of a job in the document."""
 
     id: int
     submit: float | str = 0
@@ -60,7 +60,7 @@ class JobFields(Struct, kw_only=True):
 
 
 class Parent(Struct, frozen=True, array_like=True):
-    """A job that must have ended, and how."""
+    """A parent, and the condition on its end."""
 
     id: int
     condition: str = "afterok"
@@ -72,15 +72,15 @@ class TraceJob(Struct, frozen=True, kw_only=True):
     id: int
     submit: float
     ask: Ask
-    run_s: float | None = None  #: None: as long as it may, or as it is expected to
+    run_s: float | None = None  #: None: until its walltime, or as long as expected
     exit: int = 0
     after: tuple[Parent, ...] = ()
-    start: float | None = None  #: it is running since then …
-    resources: int = 0  #: … on these
+    start: float | None = None  #: set if it is already running: since when …
+    resources: int = 0  #: … and on which resources
 
 
 class JobReader:
-    """Reads the jobs of one trace. Equal requests are read once."""
+    """Reads the jobs of one trace. Equal requests are parsed once."""
 
     def __init__(self, site: Site, queues: Mapping[str, Queue], limits: set[str], moments: Moments) -> None:
         self._site = site
@@ -92,7 +92,7 @@ class JobReader:
         self._checked: set[str] = {""}
 
     def read(self, given: object) -> TraceJob:
-        """One job. Raises `BadInput` with the path of the field within it."""
+        """Read one job. Raises `BadInput` with the path of the field."""
         fields = _fields(given)
         with field("submit"):
             submit = self._moments.read(fields.submit)
@@ -174,13 +174,13 @@ class JobReader:
         return found
 
     def _unit_for_core(self, read: Alternative, text: str) -> Alternative:
-        """A walltime alone means one core, whatever the unit is called here."""
+        """A walltime alone means one core, even if the site's unit has another name."""
         if "core" in self._levels or "core" in text or read.groups != (ResourceGroup((Level("core", 1),)),):
             return read
         return msgspec.structs.replace(read, groups=(ResourceGroup((Level(self._site.unit, 1),)),))
 
     def _simple(self, fields: JobFields) -> Alternative:
-        """So many cores of one host."""
+        """The request of a job that gives only `cpus`: so many cores of one host."""
         cpus = 1.0 if fields.cpus is None else fields.cpus
         if round(cpus * 100) < 1 or (cpus > 1 and cpus != int(cpus)):
             raise WrongField("cpus", f"{cpus:g} is no number of cores here", hint="give 0.01 to 1, or whole cores")
@@ -202,7 +202,7 @@ class JobReader:
             return parse_types([word for word in words if word], moment=self._moments.read)
 
     def _queue(self, fields: JobFields, types: Types) -> str:
-        """Besteffort jobs have their own queue, and it has no others."""
+        """The queue of a job. All besteffort jobs, and no others, are in the besteffort queue."""
         if types.besteffort:
             return BESTEFFORT
         queue = "default" if fields.queue is None else fields.queue
@@ -298,7 +298,7 @@ def _parents(given: int | str | list[int | str]) -> tuple[Parent, ...]:
 
 
 def refusal(error: msgspec.ValidationError) -> BadInput:
-    """The error of the decoder, in our words: `jobs[3].id: expected int, got str`."""
+    """The decoder's error in the form of ours: `jobs[3].id: expected int, got str`."""
     message, _, place = str(error).partition(" - at ")
     path = place.strip("`").removeprefix("$").removeprefix(".")
     text = message.replace("`", "'")

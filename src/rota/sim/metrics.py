@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-#: Jobs shorter than this count as if they took so long: nobody minds waiting a few seconds for one of them.
+#: Shorter jobs count as this long, so that a wait of seconds is not a large slowdown.
 SHORTEST_S: Final = 10.0
 
 
@@ -22,7 +22,7 @@ class ScheduledJob(Struct, frozen=True, gc=False):
 
 
 class Metrics(Struct, frozen=True, kw_only=True):
-    """Means over all jobs, but for the last two. Without jobs all are 0."""
+    """Averages over all jobs, makespan and utilisation. All are 0 without jobs."""
 
     avg_bounded_slowdown: float = 0
     avg_flow_s: float = 0
@@ -47,10 +47,10 @@ def measure(jobs: Sequence[ScheduledJob], processors: int) -> Metrics:
 
 
 def bounded_slowdown(job: ScheduledJob) -> float:
-    """How many times longer it took than it had to, from its submission to its end."""
+    """The time from submission to end divided by the run time, at least 1."""
     return max(1.0, (job.end - job.submit) / max(SHORTEST_S, job.end - job.start))
 
 
 def plain(number: float) -> float:
-    """The number, whole ones without a fraction, as a trace writes them."""
+    """The number, as an int if it is whole."""
     return int(number) if number == int(number) else number

@@ -16,7 +16,7 @@ from rota.plan.site.resources import Resource, Site
 from rota.sim.metrics import Metrics, ScheduledJob, measure, plain
 from rota.sim.swf import SwfJob, SwfTrace, why_skipped
 
-#: What `--policy` may say, and the backfill that it means.
+#: Value of `--policy` → backfill.
 POLICIES: Final = {"fcfs": "none", "easy": "easy", "easy-sjbf": "easy-sjbf", "conservative": "conservative"}
 
 _UNIT: Final = "core"
@@ -25,7 +25,7 @@ _REPORT_EVERY: Final = 200
 
 
 class RanJob(Struct, frozen=True, gc=False):
-    """When a job ran, and where: the numbers of its processors, unless they were only counted."""
+    """When a job ran, and the numbers of its processors; None if they were only counted."""
 
     job: SwfJob
     start: float
@@ -34,7 +34,7 @@ class RanJob(Struct, frozen=True, gc=False):
 
 
 class ReplayResult(Struct, frozen=True):
-    """What became of a trace."""
+    """The result of a replay."""
 
     ran: list[RanJob]  #: in the order of submission
     skipped: list[tuple[SwfJob, str]]  #: with the reason
@@ -69,7 +69,7 @@ def replay(
     """Run a trace on so many processors.
 
     `exact`: users know how long their jobs run. `counted`: only the number of processors matters, not which.
-    `progress` hears now and then how many jobs of how many have started.
+    `progress` is called from time to time with the number of started jobs and of all jobs.
     """
     jobs: list[SwfJob] = []
     skipped: list[tuple[SwfJob, str]] = []
@@ -84,7 +84,7 @@ def replay(
 
 
 class _Replay:
-    """The virtual clock, and the jobs that are to be submitted or to end. Jobs are known by their place."""
+    """The virtual clock, and the coming submissions and ends. Jobs are identified by their index."""
 
     def __init__(
         self, jobs: Sequence[SwfJob], *, processors: int, policy: str, exact: bool, counted: bool
@@ -95,12 +95,12 @@ class _Replay:
         self._site = Site([Resource(id=n, values={_UNIT: n}) for n in range(1, processors + 1)], levels=(_UNIT,))
         self._planner = Planner(
             self._site,
-            # Whatever the length of the queue, every waiting job has a planned start.
+            # Every waiting job has a planned start, however long the queue.
             Policy(queues={_QUEUE: Queue(order="fifo", backfill=POLICIES[policy])}, depth=len(jobs) + 1),
             now=jobs[0].submit if jobs else 0.0,
             counted=counted,
         )
-        self._ends: list[tuple[float, int, int]] = []  #: end, how many started before, place: a heap
+        self._ends: list[tuple[float, int, int]] = []  #: a heap of (end, number of jobs started before, index)
         self._ran: list[RanJob | None] = [None] * len(jobs)
         self._started = 0
 
@@ -123,7 +123,7 @@ class _Replay:
         return [each for each in self._ran if each is not None]
 
     def _next(self, submitted: int) -> float | None:
-        """When something happens next."""
+        """The time of the next event."""
         moments = []
         if submitted < len(self._jobs):
             moments.append(self._jobs[submitted].submit)

@@ -1,4 +1,4 @@
-"""The resources of a trace: rows of leaf units with levels and properties, and the figures of their hosts."""
+"""Reads the resources of a trace: rows of units with levels and properties, and amounts of their hosts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rota.sim.values import Moments, WrongField, did_you_mean, field, shown, siz
 Row = dict[str, str | int | float | bool | list[int] | None]
 
 STATES: Final = ("alive", "absent", "suspected", "dead")
-#: Keys of a row that say something about the resource itself; all others are levels or properties.
+#: Keys of a row with a fixed meaning; all others are levels or properties.
 RESERVED: Final = ("ids", "state", "drain", "available_until")
 
 MAX_ID: Final = 999_999_999
@@ -33,14 +33,14 @@ class HostRow(Struct, forbid_unknown_fields=True):
 
 
 def host_named(name: str) -> str:
-    """`nodes` is another word for `host`."""
+    """The name of a level; `nodes` is an alias of `host`."""
     return "host" if name == "nodes" else name
 
 
 def site_of(
     rows: Sequence[Row], *, levels: Sequence[str] | None, hosts: Mapping[str, HostRow], moments: Moments
 ) -> Site:
-    """The site these rows describe. Raises `BadInput` with the path of the field."""
+    """The site in these rows. Raises `BadInput` with the path of the field."""
     if not rows:
         raise WrongField("resources", "there are none", hint='give rows such as {"ids": "1-8", "host": "n1"}')
     values: dict[int, dict[str, Value]] = {}
@@ -74,7 +74,7 @@ def site_of(
 
 
 def ids_of(given: object) -> list[int]:
-    """The ids that a row or a running job names: `"1-8,17"`, a number, or a list of numbers."""
+    """The ids in `"1-8,17"`, a number, or a list of numbers. Raises `BadInput`."""
     if isinstance(given, bool) or given is None or given == "" or given == []:
         raise BadInput("it names no resources", hint=_IDS)
     if isinstance(given, int):
@@ -131,7 +131,7 @@ def _alive(row: Row) -> bool:
 
 
 def _levels(given: Sequence[str] | None, values: Iterable[Mapping[str, Value]]) -> tuple[str, ...]:
-    """The levels from the widest to the unit. Without any given: hosts, if there are, and their cores."""
+    """The levels from the widest to the unit. By default hosts, if there are any, and cores."""
     known = {name for own in values for name in own}
     if given is None:
         return ("host", "core") if "host" in known else ("core",)
@@ -152,7 +152,7 @@ def _levels(given: Sequence[str] | None, values: Iterable[Mapping[str, Value]]) 
 
 
 def _kinds(values: Mapping[int, dict[str, Value]], unit: str) -> dict[str, Kind]:
-    """The kind of each property; numbers beside text become text. The unit's value is its id, unless given."""
+    """The kind of each property; numbers mixed with text become text. The unit's value defaults to its id."""
     for id, own in values.items():
         own.setdefault(unit, id)
     kinds: dict[str, Kind] = {}

@@ -1,4 +1,4 @@
-"""Runs a trace of a whole site through the planner: time moves from event to event, decisions cost none."""
+"""Runs the trace of a whole site through the planner. Time advances from event to event; decisions take none."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from rota.sim.jobs import Parent, TraceJob
 from rota.sim.metrics import ScheduledJob, measure, plain
 from rota.sim.trace import Trace, read_trace
 
-#: The exit status by which an idempotent job asks to be queued again, and how long it must have run.
+#: Exit status with which an idempotent job asks to be queued again, and its least run time for that.
 AGAIN: Final = 99
 AGAIN_AFTER_S: Final = 60.0
 _EXPIRED: Final = Waits("expired", "it had not started when it expired")
 _MISSED: Final = Waits("expired", "it could not end before its deadline")
 _TOO_LATE: Final = Waits("reservation", "its time had passed before its resources were there")
-#: Where only the first of a queue has a planned start, the others have no other reason to wait.
+#: The reason of jobs behind the first if only the first of a queue has a planned start.
 _ITS_TURN: Final = Waits("resources", "it waits for its turn behind the first of its queue")
 
 
@@ -36,20 +36,20 @@ def _gave_up(job: TraceJob) -> Waits:
 
 
 class RunRecord(Struct):
-    """What has become of a job."""
+    """The state of a job during the run."""
 
     job: TraceJob
     state: str = "ready"
     submitted: bool = False
-    serial: int = 0  #: its place among those submitted at the same moment
+    serial: int = 0  #: its position among jobs submitted at the same moment
     start: float | None = None
     end: float | None = None
     resources: str | None = None
     width: int = 0  #: how many resources
     reason: Waits | None = None
     attempts: int = 0
-    exit: int = 0  #: of the next attempt that ends by itself
-    cut: bool = False  #: the attempt that runs will run into its walltime
+    exit: int = 0  #: exit status of the next attempt that ends by itself
+    cut: bool = False  #: the running attempt will reach its walltime
 
     def as_json(self) -> dict[str, object]:
         """As the contract of `rota simulate` has it."""
@@ -79,7 +79,7 @@ def simulate(document: bytes, *, plan_only: bool, policy: str | None = None) -> 
 
 
 class SiteRun:
-    """The virtual clock, and the jobs that are to be submitted or to end."""
+    """The virtual clock, and the coming submissions and ends."""
 
     def __init__(self, trace: Trace) -> None:
         self._site = trace.site
@@ -87,13 +87,15 @@ class SiteRun:
             trace.site, trace.policy, quotas=trace.quotas, now=0.0, usage=trace.usage, limits=trace.limits
         )
         self._records = {job.id: RunRecord(job, exit=job.exit) for job in trace.jobs}
-        #: those to come, the last first; of one moment in the order of the file
+        #: coming submissions, the last first; ties in the order of the file
         self._coming = sorted((job for job in trace.jobs if job.start is None), key=lambda job: job.submit)[::-1]
-        self._ends: list[tuple[float, int, int, int]] = []  #: end, how many started before, id, attempt: a heap
-        #: when jobs give up if they have not started, and their ids: a heap
+        self._ends: list[
+            tuple[float, int, int, int]
+        ] = []  #: a heap of (end, number of attempts started before, id, attempt)
+        #: a heap of (moment, id): when a job gives up if it has not started
         self._expiring: list[tuple[float, int]] = []
         self._started = 0
-        #: some condition is another than that the parent completes
+        #: has the trace a condition other than `afterok`?
         self._conditions = any(parent.condition != "afterok" for job in trace.jobs for parent in job.after)
         self._children: dict[int, list[RunRecord]] = {}
         for record in self._records.values():
@@ -103,7 +105,7 @@ class SiteRun:
     # -- the plan at time 0
 
     def plan(self) -> list[RunRecord]:
-        """What the planner intends with those who are there at time 0; those who come later are left out."""
+        """The plan at time 0, for the jobs submitted by then."""
         self._adopt_all()
         self._submit_all(0.0)
         self._planner.tick(0.0)
@@ -122,7 +124,7 @@ class SiteRun:
     # -- the run
 
     def run(self) -> list[RunRecord]:
-        """What becomes of every job."""
+        """Run until nothing is left to happen. Returns the records of all jobs."""
         self._adopt_all()
         now = 0.0
         while True:
@@ -144,7 +146,7 @@ class SiteRun:
         return list(self._records.values())
 
     def _next(self, now: float) -> float | None:
-        """When something happens next; None: nothing will, whatever time passes."""
+        """The time of the next event; None: nothing will happen any more."""
         moments: list[float] = []
         if self._coming:
             moments.append(self._coming[-1].submit)
@@ -152,7 +154,7 @@ class SiteRun:
             moments.append(max(now, self._ends[0][0]))
         if self._expiring:
             moments.append(max(now, self._expiring[0][0]))
-        # Who could have begun now and did not waits for something else to happen.
+        # A job that could have started now and did not waits for another event.
         planned = self._planner.next_start()
         if planned is not None and planned > now:
             moments.append(planned)
@@ -164,7 +166,7 @@ class SiteRun:
         return min(moments)
 
     def _state(self, id: int) -> str:
-        """The state of a job: the planner knows first who is blocked."""
+        """The state of a job. The planner is the first to know that a job is blocked."""
         record = self._records[id]
         entry = self._planner.plan.entries.get(id)
         return BLOCKED if entry is not None and entry.state == BLOCKED else record.state
@@ -186,7 +188,7 @@ class SiteRun:
             self._submit(record, now)
 
     def _submit(self, record: RunRecord, now: float) -> None:
-        """Tell the planner, if all parents are there and none is in vain; then of those that wait for it."""
+        """Submit a job once its parents are submitted and none is hopeless; then the jobs that wait for it."""
         coming = [record]
         record.state = "ready"
         while coming:  # chains may be long
@@ -203,7 +205,7 @@ class SiteRun:
             coming += [child for child in reversed(children) if child.submitted and not self._known(child)]
 
     def _known(self, record: RunRecord) -> bool:
-        """Has the planner been told of it, or is it over already?"""
+        """Was the job submitted to the planner, or is it over already?"""
         return record.submitted and (record.state != "ready" or record.job.id in self._planner.plan.entries)
 
     def _enter(self, record: RunRecord, parents: list[tuple[Parent, RunRecord]], now: float) -> None:
@@ -236,7 +238,7 @@ class SiteRun:
                 self._begun(self._records[begin.entry.id], now, begin.entry)
 
     def _begun(self, record: RunRecord, start: float, entry: PlanEntry) -> None:
-        """An attempt began. It runs as long as the trace says, and never beyond its walltime."""
+        """An attempt started. It runs as long as the trace gives, at most until its walltime."""
         ask = record.job.ask
         limit = ask.alternatives[entry.alternative].walltime_s
         length = record.job.run_s
@@ -261,7 +263,7 @@ class SiteRun:
         record.width = resources.bit_count()
 
     def _expire_all(self, now: float) -> None:
-        """Those who have not started by then give up; what they leave may be of use to others at once."""
+        """End the jobs that expired before they started. Other jobs may use what they leave at once."""
         while self._expiring and self._expiring[0][0] <= now:
             record = self._records[heappop(self._expiring)[1]]
             if record.state == "ready" and record.job.id in self._planner.plan.entries:
@@ -279,17 +281,17 @@ class SiteRun:
                 self._end(record, now)
 
     def _end(self, record: RunRecord, now: float) -> None:
-        """An attempt ended by itself, or ran into its walltime."""
+        """An attempt ended by itself, or reached its walltime."""
         assert record.start is not None
         types = record.job.ask.types
         if types.container:
             self._end_inner(record, now)
         if record.cut and not types.done_at_walltime:
             self._over(record, "failed", Waits("walltime", "it was still running at the end of its walltime"), now)
-        elif record.cut or record.exit == 0:  # those hold resources, and their time is over
+        elif record.cut or record.exit == 0:  # jobs that only hold resources end with their walltime
             self._over(record, "complete", None, now)
         elif types.idempotent and record.exit == AGAIN and now - record.start >= AGAIN_AFTER_S:
-            record.exit = 0  # the next attempt has no reason to ask once more
+            record.exit = 0  # the next attempt does not ask again
             self._again(record, now)
             return
         else:
@@ -297,7 +299,7 @@ class SiteRun:
         self._leave(record, now)
 
     def _end_inner(self, container: RunRecord, now: float) -> None:
-        """Nobody outlives the container he lies in."""
+        """End the inner jobs of a container that has ended."""
         names = {str(container.job.id), container.job.ask.name} - {""}
         ending = {id for end, _order, id, _attempt in self._ends if end <= now}
         for record in self._records.values():
@@ -313,14 +315,14 @@ class SiteRun:
                     self._leave(record, now)
 
     def _lies_in(self, record: RunRecord, container: RunRecord) -> bool:
-        """Several containers may have its name."""
+        """Does the job run in this container? Several containers may have the same name."""
         entry = self._planner.plan.entries.get(record.job.id)
         return entry is not None and entry.home == container.job.id
 
     def _preempt(self, record: RunRecord, now: float) -> None:
-        """A besteffort job makes room."""
+        """A besteffort job is preempted."""
         if record.state != "running":
-            return  # another that begins now has ended it
+            return  # ended by another job that starts now
         if record.job.ask.types.idempotent:
             self._again(record, now)
             return
@@ -328,7 +330,7 @@ class SiteRun:
         self._leave(record, now)
 
     def _again(self, record: RunRecord, now: float) -> None:
-        """Queue it once more: a new attempt, for which its dependents wait."""
+        """Queue a job again. Its dependents wait for the new attempt."""
         self._planner.ended(record.job.id, now, again=True)
         record.start = record.resources = None
         self._submit(record, now)
@@ -339,7 +341,7 @@ class SiteRun:
         record.end = now
 
     def _leave(self, record: RunRecord, now: float) -> None:
-        """Tell the planner that a job is over, and see to its dependents."""
+        """Remove a finished job from the planner, and update its dependents."""
         complete = record.state == "complete"
         if complete and self._conditions:
             for child in self._children.get(record.job.id, ()):
@@ -352,7 +354,7 @@ class SiteRun:
             self._revive(now)
 
     def _revive(self, now: float) -> None:
-        """Submit again whom the planner has blocked although his conditions may still hold."""
+        """Submit jobs again that the planner has blocked although their conditions may still hold."""
         blocked = [
             self._records[id].job for id, entry in self._planner.plan.entries.items() if entry.state == BLOCKED
         ]
@@ -360,5 +362,5 @@ class SiteRun:
         for job in found:
             self._planner.ended(job.id, now, complete=False)
         for job in found:
-            if not self._known(self._records[job.id]):  # one may bring others with it
+            if not self._known(self._records[job.id]):  # submitting one may submit others
                 self._submit(self._records[job.id], now)

@@ -1,6 +1,6 @@
-"""Traces in the Standard Workload Format: one job a line, 18 numbers, −1 for what is not known.
+"""Parses traces in the Standard Workload Format: one job per line, 18 numbers, −1 for unknown values.
 
-Reads what somebody else opened; what cannot be read is an error that names the line and the field.
+Errors name the line and the field.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Struct
 from rota.errors import BadInput
 from rota.sim.unpacking import pieces
 
-#: The jobs of a trace are held in memory; no published one has nearly as many.
+#: Bounded, because all jobs are held in memory; far above any published trace.
 _MOST_JOBS: Final = 10_000_000
 _LONGEST_LINE: Final = 1 << 20
 _LONGEST_HEADER: Final = 1 << 20
@@ -32,24 +32,24 @@ _MOST: Final = 2**53
 
 
 class SwfJob(Struct, frozen=True, gc=False):
-    """One line of a trace, as far as a simulation looks at it. Times are seconds."""
+    """The fields of one line that a simulation uses. Times are in seconds."""
 
     id: int  #: as the trace numbers it; not always unique
     submit: float
-    procs: int  #: requested processors, or those allocated where that is not known
+    procs: int  #: requested processors; allocated ones if that is unknown
     run: float  #: not longer than was requested
-    requested: float  #: the estimate of its user; the run where there is none
+    requested: float  #: the user's estimate; the run time if there is none
     user: str = ""  #: empty: not known
 
 
 class SwfTrace(Struct, frozen=True):
-    """A whole trace: what its header says, and its jobs in the order of submission, ties as in the file."""
+    """A whole trace: its header, and its jobs by submission, ties as in the file."""
 
-    header: dict[str, str]  #: names in small letters; lines of the same name joined
+    header: dict[str, str]  #: lower-case names; lines with the same name are joined
     jobs: list[SwfJob]
 
     def processors(self) -> int | None:
-        """How many the header says the machine has."""
+        """The number of processors in the header; None: not given."""
         for name in ("maxprocs", "maxnodes"):
             found = _WHOLE.match(self.header.get(name, ""))
             if found and int(found[0]) > 0:
@@ -58,7 +58,7 @@ class SwfTrace(Struct, frozen=True):
 
 
 def parse_swf(data: bytes, name: str) -> SwfTrace:
-    """The trace in these bytes, packed by gzip or not; `name` is used in errors. Raises `BadInput`."""
+    """The trace in these bytes, which may be gzipped; `name` is used in errors. Raises `BadInput`."""
     header: dict[str, list[str]] = {}
     said = 0
     jobs: list[SwfJob] = []
@@ -83,7 +83,7 @@ def parse_swf(data: bytes, name: str) -> SwfTrace:
 
 
 def _lines(data: bytes, name: str) -> Iterator[str]:
-    """The lines of the text, of which only a piece is held at a time."""
+    """The lines of the text, unpacked piece by piece."""
     number = 0
     begun = b""
     for piece in pieces(data, name):
@@ -130,7 +130,7 @@ def _number(word: str, field: int, where: str) -> float:
         value = float(word)
     except ValueError:
         value = _MOST
-    # Comparing so also refuses nan; an underscore is a number to Python only.
+    # The comparison also refuses nan; Python alone accepts underscores in numbers.
     if -_MOST < value < _MOST and "_" not in word:
         return value
     shown = word if len(word) <= 40 else f"{word[:37]}..."
@@ -151,7 +151,7 @@ def _whole(values: list[float], field: int, where: str) -> int:
 
 
 def why_skipped(job: SwfJob, processors: int) -> str:
-    """Why a job cannot take part in a simulation with so many processors; empty: it can."""
+    """Why a job cannot be simulated on so many processors; empty: it can."""
     if job.submit == _UNKNOWN:
         return "its submit time is not known"
     if job.run <= 0:

@@ -1,6 +1,6 @@
-"""A trace of a whole site as a JSON document: its resources, queues, quotas and jobs, read strictly.
+"""Reads the trace of a whole site from a JSON document, strictly: its resources, queues, quotas and jobs.
 
-Errors name the path of the field that is wrong. Nothing is planned here: `sim.site_run` runs what was read.
+Errors name the path of the wrong field. `sim.site_run` runs the trace.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _T = TypeVar("_T", bound=Struct)
 
 
 class QueueFields(Struct, kw_only=True):
-    """A queue as the document gives it."""
+    """The fields of a queue in the document."""
 
     priority: int = 2
     order: str | None = None
@@ -42,7 +42,7 @@ class QueueFields(Struct, kw_only=True):
 
 
 class FairShareFields(Struct, kw_only=True):
-    """Weights of fair share, and how fast use is forgotten, as the document gives them."""
+    """The fair share settings in the document: weights, half-life and window."""
 
     project: float | None = None
     used: float = 1.0
@@ -52,7 +52,7 @@ class FairShareFields(Struct, kw_only=True):
 
 
 class Document(Struct, kw_only=True):
-    """The whole document, of which only the outer form is checked."""
+    """The whole document; only its outer structure is checked."""
 
     resources: list[Row]
     jobs: list[object] = []
@@ -71,7 +71,7 @@ class Document(Struct, kw_only=True):
 
 
 class Trace(Struct, kw_only=True, frozen=True):
-    """What is to be simulated."""
+    """A checked trace, ready to run."""
 
     site: Site
     policy: Policy
@@ -82,7 +82,7 @@ class Trace(Struct, kw_only=True, frozen=True):
 
 
 def read_trace(document: bytes, *, policy: str | None = None) -> Trace:
-    """The trace in a document; `policy` replaces what it says of orders and backfills. Raises `BadInput`."""
+    """The trace in a document; `policy` overrides its orders and backfills. Raises `BadInput`."""
     given = _document(document)
     moments = Moments(given.epoch, given.timezone)
     hosts = {
@@ -118,7 +118,7 @@ def _document(text: bytes) -> Document:
 
 
 def _struct(given: Mapping[str, object], kind: type[_T], path: str, what: str) -> _T:
-    """The fields of an object, all of them known. `what` they are called in a hint."""
+    """An object as a struct; unknown fields are refused. `what`: a word for the fields, for the hint."""
     known = kind.__struct_fields__
     with field(path) if path else nullcontext():
         for name in given:
@@ -134,7 +134,7 @@ def _struct(given: Mapping[str, object], kind: type[_T], path: str, what: str) -
 
 
 def _queues(given: Document, policy: str | None) -> dict[str, Queue]:
-    """The queues of the document over the usual ones. `policy`: all of them fifo with this backfill."""
+    """The default queues, changed by the document. `policy`: all are fifo with this backfill."""
     if policy is not None:
         backfill = _backfill(policy)
         if backfill is None:
@@ -210,7 +210,7 @@ def _fair_share(given: Document) -> FairShare:
 
 
 def _ways(order: str | None, backfill: str | None, policy: str | None, path: str) -> tuple[str | None, str | None]:
-    """Order and backfill, as far as they are said; `policy` may say either."""
+    """Order and backfill, None where not given; `policy` may name either."""
     if order is not None and order not in ORDERS:
         raise WrongField(
             f"{path}order", f"there is no order {shown(order)}", hint=did_you_mean(order, ORDERS, "orders")
@@ -243,7 +243,7 @@ def _backfill(name: str) -> str | None:
 
 
 def _quotas(given: Document, moments: Moments, site: Site) -> Quotas | None:
-    """Rules that apply always, and those of the calendar in their periods."""
+    """Permanent quotas, and those of the calendar."""
     if given.quotas is None and given.calendar is None:
         return None
     with field("quotas"):
@@ -280,7 +280,7 @@ def _jobs(given: Sequence[object], reader: JobReader) -> list[TraceJob]:
 
 
 def _refuse_cycles(jobs: Sequence[TraceJob], places: Mapping[int, int]) -> None:
-    """Nobody waits for himself. Raises `BadInput` that names the cycle."""
+    """Raise `BadInput`, which names the cycle, if jobs wait for each other."""
     done: set[int] = set()
     for first in jobs:
         path: dict[int, None] = {}
@@ -303,7 +303,7 @@ def _refuse_cycles(jobs: Sequence[TraceJob], places: Mapping[int, int]) -> None:
 
 
 def _refuse_overlaps(jobs: Sequence[TraceJob]) -> None:
-    """Running jobs hold different resources, unless they are of a kind that shares."""
+    """Raise `BadInput` if running jobs hold the same resources, unless their types allow it."""
     taken = 0
     for number, job in enumerate(jobs):
         types = job.ask.types

@@ -1,4 +1,4 @@
-"""The text of a trace piece by piece, unpacked if gzip packed it: however large, little is held at once."""
+"""Unpacks gzipped traces piece by piece, so that a large trace is never in memory as a whole."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from rota.errors import BadInput
 
-#: No published trace is nearly as large.
+#: Far above any published trace.
 MAX_BYTES: Final = 1 << 30
 _GZIP: Final = b"\x1f\x8b"
 _PIECE: Final = 1 << 20
@@ -43,7 +43,7 @@ def pieces(data: bytes, name: str) -> Iterator[bytes]:
 
 
 def unpacked(data: bytes, name: str, *, most: int = MAX_BYTES) -> bytes:
-    """The whole text, which must be held in memory. Raises `BadInput` if more than `most` bytes were packed."""
+    """The whole text. Raises `BadInput` if it is longer than `most` bytes."""
     if not data.startswith(_GZIP):
         return data
     text = bytearray()

@@ -1,4 +1,4 @@
-"""Times, sizes and names as a trace gives them; whatever cannot be read is refused with the path of its field."""
+"""Parses times, sizes and names of a trace. Errors name the path of the field."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rota.errors import BadInput
 from rota.plan.site.clock import SECOND, Clock, find_zone
 from rota.units import MAX_BYTES, MAX_SECONDS, parse_duration, parse_size
 
-#: The number of seconds that no moment of a trace is away from its epoch.
+#: The greatest distance of a moment from the epoch of its trace, in seconds.
 _FAR: Final = float(MAX_SECONDS)
 _DURATION: Final = "give seconds, or text such as '90s' or '2h'"
 
 
 class WrongField(BadInput):
-    """A field that cannot be accepted, known by its path from the outside in."""
+    """A wrong field, with its path from the outside in."""
 
     def __init__(self, path: str, message: str, *, hint: str = "") -> None:
         super().__init__(printable(f"{path}: {message}"), hint=printable(hint))
@@ -28,7 +28,7 @@ class WrongField(BadInput):
 
 @contextmanager
 def field(path: str) -> Iterator[None]:
-    """Errors raised inside are of this field, or of a field of it."""
+    """Context manager that puts this path before the fields of errors."""
     try:
         yield
     except WrongField as error:
@@ -45,7 +45,7 @@ def printable(text: str) -> str:
 
 
 def shown(text: object) -> str:
-    """Foreign text in a message: printable, quoted and short; numbers as they are."""
+    """Foreign text for a message: printable, quoted and short; numbers unquoted."""
     if isinstance(text, float):
         return f"{text:.12g}"
     word = str(text).encode("unicode_escape", "backslashreplace").decode("ascii")
@@ -73,7 +73,7 @@ def duration(value: float | str, *, least: float = 0.0) -> float:
 
 
 def walltime(value: float | str) -> float:
-    """A duration that is longer than nothing."""
+    """A duration above 0."""
     seconds = duration(value)
     if seconds <= 0:
         raise BadInput(f"{shown(value)} leaves no time to run", hint=_DURATION)
@@ -89,12 +89,12 @@ def size(value: float | str) -> int:
     return int(value)
 
 
-#: Before and after, calendars have no end to look at.
+#: Bounded, because calendars are computed for the years of a trace.
 _FIRST_YEAR, _LAST_YEAR = 1900, 2900
 
 
 class Moments:
-    """Moments as a trace gives them: seconds from its epoch, or times on the clock of the site."""
+    """Parses the moments of a trace: seconds from its epoch, or local times of the site."""
 
     def __init__(self, epoch: str | None, zone: str) -> None:
         with field("timezone"):
