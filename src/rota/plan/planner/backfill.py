@@ -1,6 +1,6 @@
-"""How waiting jobs are gone through after something happened: strictly in order, easily, or conservatively.
+"""Backfilling: strict FCFS, EASY, or conservative.
 
-The rules are those of `batch.md`, to the letter; shortcuts give the result of going through everybody.
+The rules are those of `batch.md`, to the letter. Shortcuts skip jobs only where a visit would change nothing.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from rota.plan.planner.plan import Plan
 from rota.plan.planner.priority_class import PriorityClass
 from rota.plan.timeline.holes import Holes, merged
 
-#: Passes are iterators, so that they can be paused. One step is a job that is placed, or so many of these:
+#: Passes are iterators, so that they can be paused. A step is one job placed, or so many taken out or looked at.
 _TAKEN_OUT: Final = 8
 _LOOKED_AT: Final = 16
-#: More spans that became free than this are looked at as fewer and longer ones.
+#: If more spans than this became free, they are merged into fewer and longer ones.
 _MANY_SPANS: Final = 64
 
 
 def below(plan: Plan, klass: PriorityClass, position: int) -> list[PlanEntry]:
-    """Waiting jobs of worse rank than this place in a class, in order."""
+    """Waiting jobs from this position in a class on, then those of all lower classes."""
     found = klass.jobs[position:]
     at = plan.classes.index(klass)
     for lower in plan.classes[at + 1 :]:
@@ -34,7 +34,7 @@ def below(plan: Plan, klass: PriorityClass, position: int) -> list[PlanEntry]:
 
 
 def on_submitted(plan: Plan, klass: PriorityClass, entry: PlanEntry, now: float) -> Iterator[None]:
-    """A job joined the line: plan it, and those of worse rank after it."""
+    """A job joined its class: plan it, and then the jobs of worse rank."""
     last = klass.jobs[-1] is entry and not below(plan, klass, len(klass.jobs))
     if last and klass.backfill == "conservative":
         search.place(plan, entry, now)
@@ -54,7 +54,7 @@ def on_freed(plan: Plan, freed: list[tuple[float, float]], now: float) -> Iterat
 
 
 def replan(plan: Plan, now: float) -> Iterator[None]:
-    """Plan all that wait, in order of rank; nothing is planned yet."""
+    """Plan all waiting jobs in order of rank; none is planned yet."""
     for klass in plan.classes:
         klass.freed, klass.head = [], None
     if plan.classes:
@@ -62,7 +62,7 @@ def replan(plan: Plan, now: float) -> Iterator[None]:
 
 
 def replan_from(plan: Plan, klass: PriorityClass, position: int, now: float) -> Iterator[None]:
-    """Take out everybody from a place in a class on, and put them back in order of rank."""
+    """Take out all jobs from a position in a class on, and plan them again in order of rank."""
     planned = [entry for entry in below(plan, klass, position) if entry.start is not None]
     for number, entry in enumerate(planned, 1):
         plan.unplan(entry)
@@ -72,7 +72,7 @@ def replan_from(plan: Plan, klass: PriorityClass, position: int, now: float) -> 
 
 
 def put_back(plan: Plan, klass: PriorityClass, position: int, now: float) -> Iterator[None]:
-    """Plan everybody from a place in a class on, who all were taken out."""
+    """Plan all jobs from a position in a class on; they have been taken out."""
     for each in plan.classes[plan.classes.index(klass) :]:
         if each.backfill == "conservative":
             if each is not klass:
@@ -95,7 +95,7 @@ def again(plan: Plan, entry: PlanEntry, now: float, *, turn: Rank | None = None)
 
 
 def again_in_order(plan: Plan, entries: list[PlanEntry], now: float) -> None:
-    """Put these back, who were taken out, in order of rank; then let begin what may where only the first waits."""
+    """Plan these jobs, which were taken out, in order; then start what fits in the other classes."""
     plan.pending.update(entry.id for entry in entries)
     for entry in entries:
         plan.pending.discard(entry.id)
@@ -107,7 +107,7 @@ def again_in_order(plan: Plan, entries: list[PlanEntry], now: float) -> None:
 
 
 def follow(plan: Plan, entry: PlanEntry, now: float, *, turn: Rank | None = None) -> None:
-    """Those whose place depends on this one's move with it; those of worse rank than `turn` have theirs yet."""
+    """Move the jobs whose place depends on this one. Jobs of worse rank than `turn` come later in the pass."""
     for child in plan.dependents(entry):
         if child.id in plan.pending or (turn is not None and child.rank > turn):
             continue
@@ -122,23 +122,23 @@ def follow(plan: Plan, entry: PlanEntry, now: float, *, turn: Rank | None = None
 
 
 def _should_lie_in(child: PlanEntry, container: PlanEntry) -> bool:
-    """Has its container come or gone, or has another one of that name an earlier start?"""
+    """Should it be planned again because of this container, which came, went or moved?"""
     if container.start is None:
-        # Neither planned: nothing moved; containers that lie in each other would follow for ever.
+        # Neither is planned, so nothing moved. Guard against containers that contain each other.
         return child.start is not None and child.home == container.id
     if child.start is None:
         return child is not container
     return child.home != container.id and child.start > container.start
 
 
-# ------------------------------------------------------------------ only the first has a reservation
+# ------------------------------------------------------------------ EASY, strict FCFS: only the first is planned
 
 
 def _first_only(plan: Plan, klass: PriorityClass, now: float) -> None:
     """`none`, `easy` and `easy-sjbf`: start what fits, reserve for the first that does not, let others pass.
 
-    Who can not be planned at all is nobody's obstacle. When a container begins, those before it in the line who
-    wait for one of its name have another turn.
+    A job that cannot be planned at all blocks no other. When a container begins, jobs before it that wait for a
+    container of its name are tried again.
     """
     begun = len(plan.starting)
     _look_once(plan, klass, now)
@@ -148,7 +148,7 @@ def _first_only(plan: Plan, klass: PriorityClass, now: float) -> None:
 
 
 def _opened_for(entry: PlanEntry, klass: PriorityClass) -> bool:
-    """Did a container begin that somebody waits for?"""
+    """Is this a container that a job of the class waits for?"""
     if not entry.ask.types.container:
         return False
     names = {str(entry.id), entry.ask.name} - {""}
@@ -194,34 +194,34 @@ def _look_once(plan: Plan, klass: PriorityClass, now: float) -> None:
 
 
 def _waits_for_room(plan: Plan, klass: PriorityClass, entry: PlanEntry, now: float) -> bool:
-    """Will it have a start? Where the first gets a reservation, this is it."""
+    """Can it start some time? With EASY it keeps that place as its reservation."""
     if klass.backfill == "none" and search.only_wants_room(plan, entry):
         return True
     if not search.place(plan, entry, now):
         return False
     if klass.backfill == "none":
         if entry.start is not None and entry.start > now:
-            heappush(plan.recheck_times, entry.start)  # perhaps nothing else happens then
+            heappush(plan.recheck_times, entry.start)  # no other event may happen then
             klass.prospect = (entry.start, entry.resources)
         plan.unplan(entry)
     return True
 
 
-# ------------------------------------------------------------------ everybody has a planned start
+# ------------------------------------------------------------------ conservative: every job has a planned start
 
 
 def _compress(plan: Plan, klass: PriorityClass, freed: list[tuple[float, float]], now: float) -> Iterator[None]:
-    """Each waiting job, in order, is taken out alone and put back at its earliest start.
+    """Take out each waiting job alone, in order of rank, and put it back at its earliest start.
 
-    Tried are only those for whom something became free since they were tried last.
+    A job is tried only if something that it could use became free since its last try.
     """
     slots = plan.slots
-    klass.freed = klass.freed + freed  # kept until all had their turn
+    klass.freed = klass.freed + freed  # kept until all jobs had their turn
     if len(klass.freed) > _MANY_SPANS:
         klass.freed = merged(klass.freed, now)
     before = len(klass.freed)
     holes = Holes(slots, now, klass.freed)
-    # Without a walltime a job makes way for reservations.
+    # A job without a walltime makes way for reservations.
     ways = bool(plan.reserved or plan.closing)
     for number, entry in enumerate(list(klass.jobs), 1):
         if number % _LOOKED_AT == 0:
@@ -236,7 +236,7 @@ def _compress(plan: Plan, klass: PriorityClass, freed: list[tuple[float, float]]
         elif start <= now and plan.is_awake(entry):
             continue
         elif not (
-            # More than what became free decides where these go.
+            # For these, more than free resources decides.
             entry.blamed
             or entry.special
             or entry.home
@@ -252,7 +252,7 @@ def _compress(plan: Plan, klass: PriorityClass, freed: list[tuple[float, float]]
 
 
 def _may_improve(plan: Plan, entry: PlanEntry, holes: Holes) -> float | None:
-    """Could it have an earlier start, or better resources at the same? From when on to look."""
+    """From when on to search for an earlier start, or for better resources at the same; None: there is neither."""
     start, end = entry.start, entry.end
     assert start is not None
     assert end is not None
@@ -273,7 +273,7 @@ def _may_improve(plan: Plan, entry: PlanEntry, holes: Holes) -> float | None:
 
 
 def _from_when(plan: Plan, entry: PlanEntry, holes: Holes, start: float, end: float) -> float | None:
-    """From when on to look for an earlier start or end than these; None: there is none."""
+    """From when on to search for an earlier start or end than these; None: there is none."""
     own = entry.resources if plan.counted else entry.resources.bit_count()
     found = inf
     for at, (shape, length, _hard) in enumerate(entry.options):
@@ -311,7 +311,7 @@ def _try_again(
         and _is_worse(entry, end, resources)
         and search.not_before(plan, entry, now)[0] <= start
     ):
-        # All that is free may be more than a quota allows, or less than before: its old place is as good as ever.
+        # A greedy job may now get more than a quota allows, or less than before: its old place is still as good.
         plan.unplan(entry)
         plan.restore([(entry, start, end, resources, home, alternative)])
     if (entry.start, entry.end, entry.resources, entry.home) == (start, end, resources, home):

@@ -1,6 +1,6 @@
-"""Jobs that run on what nobody else wants, and end when somebody does.
+"""Besteffort jobs: they use what is left over, and are preempted when another job needs it.
 
-For all other jobs they are not there; they are planned last, in what is left.
+All other jobs are planned as if besteffort jobs did not exist. These are planned last.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def running(plan: Plan) -> list[PlanEntry]:
 
 
 def replan(plan: Plan, now: float) -> None:
-    """Plan the waiting besteffort jobs in what is left by all others."""
+    """Plan the waiting besteffort jobs in what all others leave free."""
     waiting = plan.besteffort_class.jobs
     if not waiting:
         return
@@ -39,7 +39,7 @@ def replan(plan: Plan, now: float) -> None:
             _hide(plan, entry, now)
         for entry in list(waiting):
             if _overlaps(entry):
-                # Of what others leave: `low_held` says with whom of its kind it may not share.
+                # Here `placed_besteffort` says which besteffort jobs it may not share with.
                 plan.slots, plan.inside = whole, inside
             found = search.place(plan, entry, now)
             plan.slots, plan.inside = left, left_inside
@@ -51,7 +51,7 @@ def replan(plan: Plan, now: float) -> None:
 
 
 def _overlaps(entry: PlanEntry) -> bool:
-    """May it hold what others hold as well?"""
+    """May it hold whole cores that others hold too?"""
     return entry.special and not entry.ask.share
 
 
@@ -76,7 +76,7 @@ def victims(plan: Plan, entry: PlanEntry) -> list[int]:
     guests = running(plan)
     found = [other.id for other in guests if is_in_the_way(other, entry)]
     if entry.taking is not None:
-        # Those that hold memory and the like on the same hosts, the youngest first.
+        # Preempt for memory and the like on the same hosts too, the youngest jobs first.
         guests.sort(key=_youngest_first)
         for host in plan.site.hosts_of(entry.resources):
             of_host = plan.site.hosts[host]
@@ -93,14 +93,14 @@ def victims(plan: Plan, entry: PlanEntry) -> list[int]:
                             excess -= other.taking[name]
                             if not gone:
                                 found.append(other.id)
-    for id in found:  # it grows: what runs inside a container ends with it
+    for id in found:  # the list grows: what runs inside a container ends with it
         inner = plan.inside_of(plan.running[id])
         found += [each.id for each in inner if each.state == RUNNING and each.id not in found]
     return found
 
 
 def is_in_the_way(guest: PlanEntry, entry: PlanEntry) -> bool:
-    """Does a besteffort job hold what another one was given?"""
+    """Does a besteffort job hold resources of this one?"""
     if guest.id == entry.home or not guest.resources & entry.resources:
         return False
     return not (guest.home == entry.home and may_overlap(guest.ask, entry.ask))
@@ -111,7 +111,7 @@ def _youngest_first(entry: PlanEntry) -> tuple[float, int, int]:
 
 
 def avoid(plan: Plan, entry: PlanEntry, now: float) -> None:
-    """Who begins, now or at its reserved time, takes what ends the fewest besteffort jobs."""
+    """Move a job that begins to the resources that preempt the fewest besteffort jobs."""
     if not any(is_in_the_way(other, entry) for other in plan.running_besteffort.values()):
         return
     if plan.counted or plan.inside_of(entry) or entry.id in plan.notified:
@@ -137,9 +137,9 @@ def avoid(plan: Plan, entry: PlanEntry, now: float) -> None:
 
 
 def _choose(guests: list[PlanEntry], pick: Pick, free: int, span: tuple[float, float], as_many: int) -> int:
-    """Take so that the fewest besteffort jobs end: then the youngest, then those that lose the least work."""
+    """Choose so that the fewest besteffort jobs end; if several choices do, the youngest jobs."""
     holding = sorted((entry for entry in guests if entry.resources & free), key=_youngest_first)
-    held = together = 0  #: by one of them; by several, who share it
+    held = together = 0  #: by at least one of them; by several, which share it
     for entry in holding:
         together |= held & entry.resources
         held |= entry.resources

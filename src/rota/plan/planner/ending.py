@@ -18,8 +18,10 @@ from rota.plan.reasons import Waits
 
 
 def ended(plan: Plan, id: int, now: float, *, complete: bool = True, again: bool = False) -> None:
-    """A job ended, or waits no more; others may begin earlier. `again`: it is about to be submitted once more,
-    and who waits for it goes on waiting."""
+    """A job ended, or waits no more; others may begin earlier.
+
+    `again`: it is about to be submitted once more, so its dependents go on waiting.
+    """
     passes.finish(plan)
     plan.now = now
     entry = plan.entries.pop(id, None)
@@ -61,7 +63,7 @@ def ended(plan: Plan, id: int, now: float, *, complete: bool = True, again: bool
 
 
 def _tell_children(plan: Plan, entry: PlanEntry, now: float, *, complete: bool, ran: bool) -> bool:
-    """Who waits for it may begin, or never will. True if that may let somebody begin who is not besteffort."""
+    """Its dependents may begin, or never will. True: this may let a job begin that is not besteffort."""
     matters = False
     if complete and ran:
         for child in plan.children.pop(entry.id, ()):
@@ -76,7 +78,7 @@ def _tell_children(plan: Plan, entry: PlanEntry, now: float, *, complete: bool, 
             if child.state != WAITING:
                 continue
             plan.late.pop(child.id, None)
-            # Where not everybody is planned it may have been the one that others waited behind.
+            # Without conservative backfill it may have been the job that others waited behind.
             matters = matters or not (child.ask.types.besteffort or plan.plans_all(child))
             starting.leave(plan, child)
             plan.unplan(child)
@@ -88,7 +90,7 @@ def _tell_children(plan: Plan, entry: PlanEntry, now: float, *, complete: bool, 
 
 
 def _close_container(plan: Plan, entry: PlanEntry, now: float) -> None:
-    """The container is gone: what runs inside holds its resources by itself from now on."""
+    """A container ended: jobs that run inside hold their resources themselves from now on."""
     if plan.inside.pop(entry.id, None) is None:
         return
     for each in plan.asked_inside(entry):

@@ -1,4 +1,4 @@
-"""One job in the planner: what it asks for, made ready for the site, and what has been decided about it."""
+"""One job in the plan: what it asks for, prepared for the site, and what has been decided about it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rota.plan.timeline.shapes import Shape
 
 WAITING = "waiting"
 RUNNING = "running"
-SUSPENDED = "suspended"  #: it has begun, and has given up its cores for a while
-BLOCKED = "blocked"  #: a parent failed: it will never run
+SUSPENDED = "suspended"  #: it has begun, and has given up its cores for now
+BLOCKED = "blocked"  #: a parent failed, so it will never run
 
 #: Queue priority, priority, order, submission: smaller goes first.
 Rank = tuple[float, ...]
@@ -29,7 +29,7 @@ class Option(NamedTuple):
 
 
 class PlanEntry:
-    """One job; the planner alone changes it."""
+    """One job in the plan. Only the planner changes it."""
 
     __slots__ = ("after", "alternative", "ask", "blamed", "charged", "counted", "end", "everywhere", "fixed",
                  "home", "id", "kind", "least", "options", "rank", "reason", "resources", "serial", "shortest",
@@ -39,30 +39,30 @@ class PlanEntry:
         self.id = id
         self.ask = ask
         types = ask.types
-        #: may hold resources together with others
+        #: may it share resources with other jobs?
         self.special = types.timesharing is not None or bool(types.placeholder or types.allowed or ask.share)
         self.submitted = submitted
         self.state = WAITING
         self.rank: Rank = ()
         self.serial = 0  #: in order of submission
         self.options: list[Option] = []
-        self.kind: object = None  #: who has the same has the same options; None: it has no equals
-        self.trouble: Waits | None = None  #: why no resources of this site could ever do
-        self.least = 0  #: no alternative needs fewer resources
-        self.shortest = 0.0  #: no alternative is shorter
-        self.charged = -inf  #: up to when its use counts already, in fair share
-        self.counted: QuotaCounters | None = None  #: the quotas it is counted in
+        self.kind: object = None  #: equal for jobs with the same options; None: no job is equal
+        self.trouble: Waits | None = None  #: why it could not run even on an empty site
+        self.least = 0  #: the fewest resources that an alternative needs
+        self.shortest = 0.0  #: the length of the shortest alternative
+        self.charged = -inf  #: its use up to then is already counted in fair share
+        self.counted: QuotaCounters | None = None  #: the quotas that count it
         self.taking: Taking | None = None  #: what it takes of each host
-        self.everywhere: Taking = {}  #: what it takes of limits of the site
+        self.everywhere: Taking = {}  #: what it takes of the limits of the site
         self.after: set[int] = set()  #: jobs that must complete first
         self.fixed = False  #: a granted reservation: never moved
-        self.home = 0  #: the container in whose time and resources it was planned
+        self.home = 0  #: the id of the container that it is planned in; 0: none
         self.start: float | None = None  #: planned or real
         self.end: float | None = None  #: expected
         self.resources = 0
         self.alternative = 0
         self.reason: Waits | None = None
-        self.blamed = False  #: something else than resources made it wait: look again whatever became free
+        self.blamed = False  #: not only resources keep it waiting: try it again after every event
 
     def __repr__(self) -> str:
         return f"<{self.id} {self.state} {self.start}-{self.end}>"

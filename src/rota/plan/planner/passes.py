@@ -14,7 +14,7 @@ from rota.plan.reasons import Moved
 
 
 def run(plan: Plan, steps: Iterator[None], now: float, cause: str, *, gentle: bool = False) -> None:
-    """Begin a pass, and carry it out unless passes are paused."""
+    """Begin a pass. It is carried out at once unless passes are paused (`pause_after`)."""
     finish(plan)
     plan.paused = Pass(steps, now, cause, gentle)
     if gentle:
@@ -36,16 +36,16 @@ def work(plan: Plan, steps: int) -> bool:
     plan.paused = None
     settle(plan, now, cause)
     if plan.given_up:
-        # The pass that was given up begins again, for all that became free since.
+        # Begin the pass that was given up again, with all that became free since.
         run(plan, backfill.on_freed(plan, [], now), now, "what it waits for moved", gentle=True)
         return plan.working
     return False
 
 
 def finish(plan: Plan) -> None:
-    """Carry out what is left of a pass that was paused; before anything else happens it must be.
+    """Carry out what is left of a paused pass. Every event does this first.
 
-    A gentle one is given up instead: the next one begins anew with all that became free meanwhile.
+    A gentle pass is given up instead: the next one starts over with all that became free meanwhile.
     """
     if plan.paused is not None and plan.paused.gentle and plan.pause_after is not None:
         _steps, now, cause, _gentle = plan.paused
@@ -56,13 +56,13 @@ def finish(plan: Plan) -> None:
 
 
 def settle(plan: Plan, now: float, cause: str) -> None:
-    """An event is over: besteffort jobs take what is left, and promises that were moved are spoken of."""
+    """End an event: plan besteffort jobs in what is left, and report promised starts that moved."""
     besteffort.replan(plan, now)
     was, plan.promised = plan.promised, {}
     given, plan.vacated = plan.vacated, []
     for entry, start, end, resources in given:
         if (entry.start, entry.end, entry.resources) == (start, end, resources):
-            continue  # it came back to its place
+            continue  # it got its place back
         for klass in plan.classes:
             if -klass.priority <= entry.rank[0] and klass.backfill == "conservative":
                 klass.freed.append((start, end))

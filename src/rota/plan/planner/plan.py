@@ -28,7 +28,7 @@ from rota.plan.timeline.search_bounds import Bounds
 from rota.plan.timeline.shapes import Shape
 from rota.plan.timeline.slots import CountedSlots, Slots
 
-#: Who was planned where: start, end, resources, container, alternative.
+#: Where a job was planned: start, end, resources, container, alternative.
 Place = tuple[PlanEntry, float, float, int, int, int]
 
 
@@ -42,7 +42,7 @@ class Pass(NamedTuple):
 
 
 class Plan:
-    """Jobs that run or wait on one site, and what each has been given."""
+    """The jobs that run or wait on one site, and the resources that each holds."""
 
     def __init__(
         self,
@@ -60,22 +60,20 @@ class Plan:
         self.quotas = quotas
         self.counted = counted
         self.now = now
-        self.patience_s = PATIENCE_S  #: so long a reservation waits for resources that are missing
+        self.patience_s = PATIENCE_S  #: how long a reservation waits for resources that are missing
         self.entries: dict[int, PlanEntry] = {}
-        self.classes: list[PriorityClass] = []  #: queues of one priority, the highest first
-        self.besteffort_class = PriorityClass(
-            -inf, "conservative"
-        )  #: besteffort jobs, planned when all others are
+        self.classes: list[PriorityClass] = []  #: highest priority first
+        #: waiting besteffort jobs; they are planned after all others
+        self.besteffort_class = PriorityClass(-inf, "conservative")
         self.running: dict[int, PlanEntry] = {}
-        self.suspended: dict[int, SuspendedJob] = {}  #: some of them are in line to go on
-        self.running_besteffort: dict[int, PlanEntry] = {}  #: those that run and are besteffort
-        self.placed_besteffort: list[
-            PlanEntry
-        ] = []  #: while besteffort jobs are planned: those that have a place already
+        self.suspended: dict[int, SuspendedJob] = {}  #: also those that wait to resume
+        self.running_besteffort: dict[int, PlanEntry] = {}
+        #: while besteffort jobs are planned, the ones that have a place already
+        self.placed_besteffort: list[PlanEntry] = []
         self.reserved: dict[int, PlanEntry] = {}  #: granted reservations that have not begun
         self.moved: list[Moved] = []
         self.expired: list[int] = []  #: waiting jobs whose time is over
-        self.orphans: list[tuple[int, int]] = []  #: jobs that run, and the container of theirs that is gone
+        self.orphans: list[tuple[int, int]] = []  #: running jobs whose container ended, and that container
         if isinstance(usage, Usage):
             self.usage = usage
         else:
@@ -84,30 +82,27 @@ class Plan:
                 self.usage.add(user, "", seconds, seconds, now)
         self.limits = dict(limits or {})
         self.starting: list[PlanEntry] = []  #: chosen to begin at once
-        self.starts: list[tuple[float, int]] = []  #: heap of planned starts, some of them outdated
-        self.overdue: list[tuple[float, int]] = []  #: heap of expected ends of what runs, some of them outdated
-        self.expiries: list[tuple[float, int]] = []  #: heap of moments after which a waiting job gives up
-        self.notices: list[tuple[float, int]] = []  #: heap: when to look who must leave for which reservation
-        #: besteffort jobs that must leave now: the reservation that they leave for, and when that begins
+        # Heaps of moments. Outdated items stay in them and are skipped.
+        self.starts: list[tuple[float, int]] = []  #: planned starts
+        self.overdue: list[tuple[float, int]] = []  #: expected ends of running jobs
+        self.expiries: list[tuple[float, int]] = []  #: when a waiting job gives up
+        self.notices: list[tuple[float, int]] = []  #: when to look for jobs in the way of which reservation
+        self.recheck_times: list[float] = []  #: when a job without a planned start may begin
+        #: besteffort jobs to end now, the reservation that needs their resources, and its start
         self.noticed: list[tuple[int, int, float]] = []
-        self.notified: set[int] = set()  #: reservations that some were told to leave for: they take nothing else
-        self.exchanged: list[int] = []  #: reservations that took other resources, so that fewer must leave
-        self.recheck_times: list[
-            float
-        ] = []  #: heap of moments at which somebody who has no planned start may begin
+        self.notified: set[int] = set()  #: reservations for which notice was given: they keep their resources
+        self.exchanged: list[int] = []  #: reservations that took other resources to preempt fewer jobs
         self.children: dict[int, list[PlanEntry]] = {}
-        self.inner_jobs: dict[str, list[PlanEntry]] = {}  #: id or name of a container → who asked to lie in it
-        self.promised: dict[int, float] = {}  #: what those were promised that this event took out
-        self.vacated: list[tuple[PlanEntry, float, float, int]] = []  #: who gave up which places meanwhile
-        self.late: dict[int, PlanEntry] = {}  #: reservations that lack resources, or whose parents still run
-        self.overlapping: set[int] = (
-            set()
-        )  #: jobs that hold what others held already, as where one outlived its time
+        self.inner_jobs: dict[str, list[PlanEntry]] = {}  #: id or name of a container → the jobs that ask for it
+        self.promised: dict[int, float] = {}  #: the starts of jobs that were unplanned during this event
+        self.vacated: list[tuple[PlanEntry, float, float, int]] = []  #: the places that they had
+        self.late: dict[int, PlanEntry] = {}  #: due, but resources are missing or parents still run
+        self.overlapping: set[int] = set()  #: jobs that hold what another job holds, as after an overrun
         self.pending: set[int] = set()  #: waiting jobs that are about to be planned
         #: a pass is paused after so many steps, until `work` is called; None: never
         self.pause_after: int | None = None
         self.paused: Pass | None = None  #: the pass that is under way
-        self.given_up = False  #: a gentle pass was given up before everybody had his turn
+        self.given_up = False  #: a gentle pass was given up before it had visited every job
         self.ranked_at = now
         self.serial = 0
         self.empty()
@@ -128,24 +123,24 @@ class Plan:
         self.slots: Slots = (
             CountedSlots(site.count, self.now) if self.counted else Slots(site.everything, self.now)
         )
-        #: when what may not be used, and what only a job with a walltime may be placed before
+        #: when which resources may not be used; and which close next, so that only a walltime fits before it
         self.closures: list[Closure] = [] if self.counted else closures(site, self.now)
         self.closing = closing(self.closures, self.now)
-        self.renew_at = self.now + RENEW_S if site.hours else inf  #: when the site should be looked at again
+        self.renew_at = self.now + RENEW_S if site.hours else inf  #: when closures must be computed again
         self.close(self.slots)
         self.ledger = Ledger(site, self.limits)
         self.inside: dict[int, Slots] = {}  #: container → what is free inside
-        self.sharing: dict[int, PlanEntry] = {}  #: who may hold resources together with others
+        self.sharing: dict[int, PlanEntry] = {}  #: jobs that may share resources with others
         self.bounds: dict[object, Bounds] = {}
         self.shapes: dict[tuple[ResourceGroup, ...], Shape] = {}  #: what each request means here
 
     def close(self, slots: Slots, within: int = -1, *, since: float = -inf, until: float = inf) -> None:
-        """Nothing may be had of these resources while they may not be used."""
+        """Take from these slots what closures forbid."""
         for start, end, mask in self.closures:
             slots.cover(mask & within, max(start, since, self.now), min(end, until))
 
     def closed_at(self, moment: float) -> int:
-        """What may not be used then."""
+        """The resources that a closure forbids at this moment."""
         found = 0
         for start, end, mask in self.closures:
             if start <= moment < end:
@@ -165,21 +160,21 @@ class Plan:
         return found
 
     def plans_all(self, entry: PlanEntry) -> bool:
-        """Does everybody of its queue have a planned start?"""
+        """Does each job of its queue have a planned start?"""
         return not entry.ask.types.besteffort and self.class_of(entry.ask).backfill == "conservative"
 
     # -- what is held
 
     def is_awake(self, entry: PlanEntry) -> bool:
-        """Can a job begin on what it was given? Nothing begins on a host that sleeps."""
+        """Are all hosts of its resources awake?"""
         return self.counted or not entry.resources & self.site.asleep
 
     def slots_of(self, entry: PlanEntry) -> Slots | None:
-        """Where the job's resources are taken from; None: nowhere that others look at."""
+        """The slots that its resources are taken from; None: its container is gone."""
         return self.inside.get(entry.home) if entry.home else self.slots
 
     def hold(self, entry: PlanEntry, since: float | None = None) -> None:
-        """What the entry was given is not free any more."""
+        """Take its resources, quotas and amounts. `since`: it runs or is fixed, and holds them from then on."""
         start, end = entry.start, entry.end
         assert start is not None
         assert end is not None
@@ -191,7 +186,7 @@ class Plan:
                 if entry.special:
                     self.sharing[entry.id] = entry
                 if since is not None and not self.counted:
-                    # A job that may not share with it can be there still.
+                    # Another job may still run there.
                     self.hold_regardless(entry, slots, begin, end)
                 elif entry.special:
                     slots.cover(entry.resources, begin, end)
@@ -212,13 +207,13 @@ class Plan:
         self.ledger.take(entry.id, entry.taking, entry.everywhere, entry.resources, span, low=low)
 
     def hold_regardless(self, entry: PlanEntry, slots: Slots, start: float, end: float) -> None:
-        """It holds what perhaps is not free."""
+        """Hold its resources though they may not be free."""
         if start < end and slots.common(start, end) & entry.resources != entry.resources:
             self.overlapping.add(entry.id)
         slots.cover(entry.resources, start, end)
 
     def _uncover(self, entry: PlanEntry, slots: Slots, start: float, end: float) -> None:
-        """It gives back what others may hold as well."""
+        """Free its resources, except what other jobs hold too."""
         home = self.entries.get(entry.home)
         if home is not None and home.start is not None and home.end is not None:
             start, end = max(start, home.start), min(end, home.end)
@@ -231,7 +226,7 @@ class Plan:
                 slots.cover(other.resources & entry.resources, max(other.start, start), min(other.end, end))
 
     def drop(self, entry: PlanEntry, since: float) -> None:
-        """What the entry was given is free from this moment on."""
+        """Free its resources, quotas and amounts from this moment on."""
         start, end = entry.start, entry.end
         if start is None or end is None:
             return
@@ -251,7 +246,7 @@ class Plan:
         self.ledger.give(entry.id)
 
     def unplan(self, entry: PlanEntry) -> None:
-        """The waiting job has no planned start any more; nor have those planned inside it."""
+        """Remove the planned start of a waiting job, and of the jobs planned inside it."""
         if entry.start is None or entry.end is None:
             return
         if not entry.ask.types.besteffort:
@@ -273,13 +268,13 @@ class Plan:
                 self.class_of(entry.ask).add(entry)
 
     def swap(self, entry: PlanEntry, resources: int) -> None:
-        """Who begins now takes other resources; what it had is free for others."""
+        """Give a job that begins now other resources; the old ones count as vacated."""
         if resources != entry.resources and entry.end is not None:
             self.vacated.append((entry, self.now, entry.end, entry.resources))
             entry.resources = resources
 
     def restore(self, places: list[Place]) -> None:
-        """These come back to where they were, which is free."""
+        """Put jobs back to their old places, which are free."""
         for entry, start, end, resources, home, alternative in places:
             entry.start, entry.end, entry.resources = start, end, resources
             entry.home, entry.alternative = home, alternative
@@ -298,10 +293,10 @@ class Plan:
             heapify(self.starts)
         heappush(self.starts, (entry.start, entry.id))
 
-    # -- containers, and who depends on whom
+    # -- containers and dependencies
 
     def containers(self, name: str) -> list[PlanEntry]:
-        """The container of this id, or all of this name: those with a place, by start, or else the others."""
+        """The container of this id, or all of this name: the planned ones by start, or if none is, the others."""
         if name.isdigit() and (found := self.entries.get(int(name))) is not None and found.ask.types.container:
             return [found]
         open = [entry for id in self.inside if (entry := self.entries[id]).ask.name == name]
@@ -310,23 +305,23 @@ class Plan:
         return [entry for entry in self.entries.values() if entry.ask.types.container and entry.ask.name == name]
 
     def open_inside(self, entry: PlanEntry) -> None:
-        """All of the container is free for those who ask to lie in it."""
+        """Offer all resources of a container to its inner jobs."""
         assert entry.start is not None
         assert entry.end is not None
         slots = self.inside[entry.id] = Slots.within(entry.resources, entry.start, entry.end)
         self.close(slots, since=entry.start)
 
     def add_inner(self, entry: PlanEntry) -> None:
-        """It asked to lie in a container."""
+        """Remember that this job asks for a container."""
         self.inner_jobs.setdefault(entry.ask.types.inner, []).append(entry)
 
     def watch_end(self, entry: PlanEntry) -> None:
-        """When its end has come, somebody must look."""
+        """Let `tick` look at the job when its expected end has come."""
         if entry.end is not None:
             heappush(self.overdue, (entry.end, entry.id))
 
     def inside_of(self, entry: PlanEntry) -> list[PlanEntry]:
-        """Who has a place inside this container."""
+        """The jobs that have a place inside this container."""
         if not entry.ask.types.container:
             return []
         return [inner for inner in self.asked_inside(entry) if inner.home == entry.id and inner.start is not None]
@@ -336,7 +331,7 @@ class Plan:
         return [inner for name in names if name for inner in self.inner_jobs.get(name, ())]
 
     def planned_inside(self, entry: PlanEntry) -> list[Place]:
-        """Waiting jobs inside a container, outer ones first, and where."""
+        """The places of waiting jobs inside a container, outer jobs first."""
         found = []
         for inner in self.inside_of(entry):
             if inner.state == WAITING and inner.start is not None and inner.end is not None:
@@ -345,7 +340,7 @@ class Plan:
         return found
 
     def dependents(self, entry: PlanEntry) -> list[PlanEntry]:
-        """Waiting jobs whose place depends on this one's, in order of rank."""
+        """Waiting jobs whose place depends on that of this job, in order of rank."""
         if entry.id not in self.children and not entry.ask.types.container:
             return []
         found = [child for child in self.children.get(entry.id, ()) if child.state == WAITING]
@@ -354,7 +349,7 @@ class Plan:
         return sorted(found, key=by_rank)
 
     def remove_ties(self, entry: PlanEntry) -> None:
-        """It depends on nothing any more."""
+        """Forget its parents and its container."""
         siblings = self.inner_jobs.get(entry.ask.types.inner)
         if siblings is not None and entry in siblings:
             siblings.remove(entry)
@@ -366,7 +361,7 @@ class Plan:
                 children.remove(entry)
 
     def hold_ballast(self, entry: PlanEntry) -> None:
-        """What it keeps is its own until it begins again."""
+        """A suspended job keeps its memory, disk, GPUs and limit units until it begins again."""
         pinned = self.suspended[entry.id]
         self.ledger.give(~entry.id)
         until = entry.start if entry.start is not None else pinned.until

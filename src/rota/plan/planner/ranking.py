@@ -15,12 +15,12 @@ from rota.plan.policy.fair_share import Targets
 from rota.plan.policy.job_order import rank
 from rota.plan.policy.policy import Queue
 
-#: Ranks that depend on use or waiting are looked at again so often.
+#: How often ranks that depend on use or waiting time are computed again.
 REFRESH_S: Final = 60.0
 
 
 def charge(plan: Plan, entry: PlanEntry, now: float) -> None:
-    """A running job has used its resources since it began, or since the last time."""
+    """Count what a running job used since it began, or since the last call."""
     if entry.start is not None:
         since = max(entry.start, entry.charged)
         plan.usage.charge((entry.ask.user, entry.ask.project), _cores(plan, entry), since, max(since, now))
@@ -28,7 +28,7 @@ def charge(plan: Plan, entry: PlanEntry, now: float) -> None:
 
 
 def charge_rest(plan: Plan, entry: PlanEntry, now: float) -> None:
-    """A running job has ended: what it asked for beyond that counts as asked."""
+    """Count the use of a job that ended, and as asked for what it did not use of its time."""
     charge(plan, entry, now)
     left_s = max(0.0, entry.end - now) if entry.end is not None else 0.0
     if left_s:
@@ -42,7 +42,7 @@ def _cores(plan: Plan, entry: PlanEntry) -> float:
 
 
 def rank_of(plan: Plan, entry: PlanEntry, now: float, targets: Mapping[str, Targets] | None = None) -> Rank:
-    """Where it stands; `targets`: those of `share_targets`, if many jobs are ranked."""
+    """The rank of a job. `targets`: the result of `share_targets`, if many jobs are ranked."""
     queue = plan.queue(entry.ask.queue)
     own: Targets | None = None
     if queue.order != "fifo":
@@ -62,7 +62,7 @@ def rank_of(plan: Plan, entry: PlanEntry, now: float, targets: Mapping[str, Targ
 
 
 def share_targets(plan: Plan) -> dict[str, Targets]:
-    """What users and projects should have, for each queue in whose order it matters."""
+    """The shares that users and projects should have, for each queue that orders by fair share."""
     shared = {name: queue for name, queue in plan.policy.queues.items() if queue.order != "fifo"}
     if not shared:
         return {}
@@ -71,7 +71,7 @@ def share_targets(plan: Plan) -> dict[str, Targets]:
 
 
 def charge_running(plan: Plan, now: float) -> None:
-    """What running jobs used up to now counts, where use matters."""
+    """Count what running jobs used up to now, if a queue orders by it."""
     if all(queue.order == "fifo" for queue in plan.policy.queues.values()):
         return
     plan.usage.look(now)
@@ -80,7 +80,7 @@ def charge_running(plan: Plan, now: float) -> None:
 
 
 def _may_change(plan: Plan, klass: PriorityClass, now: float) -> bool:
-    """Might somebody have another rank than before? By submission, only who starves by now."""
+    """Can ranks of this class have changed? In FIFO order only for jobs that have waited too long."""
     queues = (Queue(), *plan.policy.queues.values())
     if any(queue.order != "fifo" for queue in queues):
         return True
@@ -95,9 +95,9 @@ def ranks_change(plan: Plan) -> bool:
 
 
 def refresh(plan: Plan, now: float, submitted: PlanEntry | None = None) -> Iterator[None] | None:
-    """Rank waiting jobs anew where ranks depend on time or use, and plan again from the first that changed.
+    """Rank waiting jobs again if time or use may have changed their order; plan from the first change on.
 
-    A job that was just submitted is planned as well.
+    These steps plan a job that was just submitted too. None: nothing changed.
     """
     klass, at = None, 0
     if now >= plan.ranked_at + REFRESH_S or (submitted is not None and ranks_change(plan)):

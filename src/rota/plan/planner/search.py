@@ -1,4 +1,4 @@
-"""Where a job fits first: the earliest end of its alternatives, beside all that is held, within every rule."""
+"""The search for a place: which alternative of a job ends first, beside all that is held and within every rule."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ready(plan: Plan, entry: PlanEntry) -> None:
         entry.options.append(Option(shape, walltime or ask.time_s, walltime is not None))
     entry.least = min([option.shape.least for option in entry.options], default=0)
     entry.shortest = min([option.length for option in entry.options], default=0.0)
-    # Of uneven blocks, equals may have been given different numbers.
+    # Where blocks are uneven, equal requests may get different numbers of resources.
     even = all(option.shape.even for option in entry.options)
     entry.kind = (entry.options[0] if len(entry.options) == 1 else tuple(entry.options)) if even else None
     entry.taking = plan.ledger.taking(ask)
@@ -55,7 +55,7 @@ def ready(plan: Plan, entry: PlanEntry) -> None:
 
 
 def _impossible(plan: Plan, entry: PlanEntry, usable: int) -> Waits | None:
-    """Why no set of resources, were all of them free, could do."""
+    """Why it would not fit even if all resources were free; None: it would."""
     if plan.counted:
         if entry.least <= plan.site.count:
             return None
@@ -86,7 +86,7 @@ def shapes_of(plan: Plan, ask: Ask) -> list[Shape]:
 
 
 def only_wants_room(plan: Plan, entry: PlanEntry) -> bool:
-    """Will there certainly be a time at which it can begin?"""
+    """Does nothing but occupied resources keep it from beginning, so that it surely begins some time?"""
     types = entry.ask.types
     if entry.trouble is not None or entry.counted is not None or entry.after or entry.everywhere:
         return False
@@ -101,7 +101,7 @@ def place(plan: Plan, entry: PlanEntry, now: float, *, before: float = inf, sinc
     """Plan a waiting job at its earliest possible end. False if there is none; `reason` says why."""
     resuming = entry.id in plan.suspended
     if resuming:
-        plan.ledger.give(~entry.id)  # what it keeps meanwhile is not in its own way
+        plan.ledger.give(~entry.id)  # what it keeps is not in its own way
     found = find(plan, entry, now, before=before, since=since)
     if found is None:
         entry.start = entry.end = None
@@ -178,7 +178,7 @@ def _search(
         if known > after:
             after = known
         elif not fresh or after > plan.now:
-            bounds = None  # nothing was proved about what lies before
+            bounds = None  # nothing was proved about earlier starts
     while after < before:
         found = slots.earliest(shape, length, after=after, before=before, choosing=choosing)
         if found is None:
@@ -192,7 +192,7 @@ def _search(
             return found
         after = slots.snapped(again)
         if not shape.even:
-            # Later it may be given fewer resources, where not all blocks have as many.
+            # Blocks are uneven: at the next slot it may need fewer resources.
             after = min(again, slots.following(start))
             if entry.counted is not None and plan.quotas is not None:
                 after = min(after, plan.quotas.following(entry.counted, start))
@@ -221,17 +221,17 @@ def _refused(plan: Plan, entry: PlanEntry, taken: int, start: float, end: float)
 
 
 def _choosing(plan: Plan, entry: PlanEntry, option: Option) -> Choosing | None:
-    """How to choose for it where more than free resources matters."""
+    """How to choose resources where more matters than what is free; None: nothing does."""
     if plan.counted:
         return None
     shape, hard = option.shape, option.hard
     taking = entry.taking
-    # Who is suspended holds memory and the like without a core.
+    # A suspended job holds memory and the like without a core.
     crowded = bool(plan.sharing or plan.suspended)
     if taking is not None and not crowded and not plan.ledger.may_lack(taking):
         taking = None
     blocking = [] if hard or entry.ask.at is not None else obstacles(plan)
-    split = 0  #: cores that are shared already: better one of these than another whole one
+    split = 0  #: cores that are shared already; they are preferred to whole ones
     for each in plan.sharing.values() if entry.ask.share else ():
         split |= each.resources if each.ask.share else 0
     asleep = plan.site.asleep & shape.eligible
@@ -267,21 +267,21 @@ def _choosing(plan: Plan, entry: PlanEntry, option: Option) -> Choosing | None:
 
 
 def picking(plan: Plan, entry: PlanEntry) -> Pick:
-    """How to choose for it by the alternative that was chosen."""
+    """How to choose resources for the alternative that it was planned with."""
     option = entry.options[entry.alternative]
     choosing = _choosing(plan, entry, option)
     return choosing.pick if choosing is not None else lambda free, _start, _end: option.shape.choose(free)
 
 
 def obstacles(plan: Plan) -> list[tuple[float, int]]:
-    """What only a job with a walltime may be placed before: (until when, resources)."""
+    """Reservations and closures, which only a job with a walltime may run before: (until when, resources)."""
     found = [*plan.closing]
     found += [(entry.end or inf, entry.resources) for entry in plan.reserved.values()]
     return found
 
 
 def not_before(plan: Plan, entry: PlanEntry, now: float) -> tuple[float, Waits | None]:
-    """The earliest start that its parents and terms allow."""
+    """The earliest start that its parents and types allow, or why there is none."""
     earliest = now
     postpone = entry.ask.types.postpone
     if postpone is not None:
@@ -298,7 +298,7 @@ def not_before(plan: Plan, entry: PlanEntry, now: float) -> tuple[float, Waits |
 
 def _why_nowhere(plan: Plan, entry: PlanEntry, before: float) -> Waits | None:
     if before != inf:
-        return None  # only an early start was looked for
+        return None  # only an early start was searched for
     types = entry.ask.types
     if types.inner:
         number = len(plan.containers(types.inner))
@@ -318,11 +318,11 @@ def _why_nowhere(plan: Plan, entry: PlanEntry, before: float) -> Waits | None:
     return Waits("resources", "no start was found for it")
 
 
-# ------------------------------------------------------------------ what is free, as a job sees it
+# ------------------------------------------------------------------ what is free for a job
 
 
 def _homes(plan: Plan, entry: PlanEntry) -> Sequence[int] | Waits:
-    """The containers in which it may lie, those that begin first first; 0: it lies in none."""
+    """The containers that it may be placed in, the earliest first; 0: it asks for none."""
     inner = entry.ask.types.inner
     if not inner:
         return _NOWHERE
@@ -341,18 +341,18 @@ def _homes(plan: Plan, entry: PlanEntry) -> Sequence[int] | Waits:
 
 
 def room(plan: Plan, entry: PlanEntry) -> Slots:
-    """The free resources as this job sees them, in the container that it lies in."""
+    """What is free for this job, inside its container if it has one."""
     slots = plan.inside[entry.home] if entry.home else plan.slots
     return _shared(plan, entry, slots) if entry.special else slots
 
 
 def room_beside(plan: Plan, entry: PlanEntry) -> Slots:
-    """What one that holds resources together with others could hold besides."""
+    """What is free for a job that holds resources already and may share them."""
     return _shared(plan, entry, plan.slots_of(entry) or plan.slots)
 
 
 def _shared(plan: Plan, entry: PlanEntry, slots: Slots) -> Slots:
-    """The free resources, with those that others hold who let this job have them as well."""
+    """The free resources, and the held ones that this job may share."""
     if not plan.sharing and not plan.placed_besteffort:
         return slots
     view = slots.copy()
@@ -365,7 +365,7 @@ def _shared(plan: Plan, entry: PlanEntry, slots: Slots) -> Slots:
     if entry.ask.share:
         for core, start, end in full_cores(here, WHOLE - entry.ask.share):
             view.cover(core, max(start, plan.now), end)
-    # Who outlived his time may hold what others hold as well, or what lies beyond its container's end.
+    # A job that has overrun may hold what others hold too, or hold it beyond the end of its container.
     for each in (*plan.running.values(), *plan.reserved.values()) if plan.overlapping else ():
         if each.home == entry.home and not each.special and not each.ask.types.besteffort:
             view.cover(each.resources, max(each.start or 0.0, plan.now), each.end or inf)

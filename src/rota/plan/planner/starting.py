@@ -18,7 +18,7 @@ from rota.plan.planner.plan import Plan
 
 
 def begin(plan: Plan, now: float) -> list[Begin]:
-    """Everything that is planned for now begins. A paused pass that may still move some is finished first."""
+    """Everything that is planned for now begins. A paused pass that may still move jobs is finished first."""
     if plan.unsettled:
         passes.finish(plan)
     plan.now = now
@@ -36,9 +36,9 @@ def begin(plan: Plan, now: float) -> list[Begin]:
         if entry.state != WAITING or entry.id in plan.late or entry.start is None or entry.start > now:
             continue
         if entry.fixed and entry.end is not None and entry.end <= now:
-            plan.expired.append(entry.id)  # what it lacked did not come
+            plan.expired.append(entry.id)  # the missing resources did not come back
         elif entry.after or (entry.fixed and not reservations.all_there(plan, entry, now)):
-            plan.late[entry.id] = entry  # what it waits for is late as well
+            plan.late[entry.id] = entry  # a parent or a resource is late
         elif not plan.is_awake(entry):
             plan.late[entry.id] = entry  # its hosts are being woken
         elif entry.ask.types.besteffort:
@@ -47,7 +47,7 @@ def begin(plan: Plan, now: float) -> list[Begin]:
         else:
             begun.append(_begin(plan, entry, now))
     if plan.paused is not None:
-        guests = []  # they have their turn when everybody else is planned
+        guests = []  # they are planned after all other jobs
     elif plan.besteffort_class.jobs and (
         begun or any(each.start is not None and each.start < now for each in guests)
     ):
@@ -93,7 +93,7 @@ def next_start(plan: Plan) -> float | None:
 
 
 def leave(plan: Plan, entry: PlanEntry) -> None:
-    """The job waits no more."""
+    """Remove a job from where it waited."""
     if entry.fixed:
         plan.reserved.pop(entry.id, None)
         plan.notified.discard(entry.id)

@@ -34,9 +34,9 @@ def submit(
     submitted: float | None = None,
     serial: int = 0,
 ) -> PlanEntry:
-    """A new job: it is planned behind all of better rank, and those of worse rank after it.
+    """A new job: it is planned behind all jobs of better rank, and jobs of worse rank after it.
 
-    `submitted` and `serial`, of jobs submitted at one moment, are given where they are not those of this call.
+    `submitted` and `serial` (the order of jobs submitted at one moment) default to those of this call.
     """
     passes.finish(plan)
     plan.now = now
@@ -101,9 +101,9 @@ def adopt(
 def keep(
     plan: Plan, id: int, ask: Ask, now: float, *, resources: int, alternative: int, submitted: float, serial: int
 ) -> PlanEntry:
-    """A reservation that was granted before there was this plan keeps its time and its resources.
+    """A reservation that was granted before this plan existed keeps its time and its resources.
 
-    Only when its time is over it is NOT kept, and `reason` says so.
+    If its time is over it is not in the plan afterwards, and `reason` says so.
     """
     passes.finish(plan)
     plan.now = now
@@ -145,7 +145,7 @@ def modify(plan: Plan, id: int, ask: Ask, now: float) -> PlanEntry:
 
 
 def _lay_in(plan: Plan, entry: PlanEntry) -> int:
-    """The container that a job which runs already was placed in; 0: it is not there."""
+    """The container that an adopted job runs in; 0: it is not in the plan."""
     homes = [each for each in plan.containers(entry.ask.types.inner) if each.id in plan.inside]
     homes.sort(key=lambda each: (bool(entry.resources & ~each.resources), each.state != RUNNING))
     return homes[0].id if homes else 0

@@ -35,7 +35,7 @@ def tick(plan: Plan, now: float) -> None:
     for late in list(plan.late.values()):
         if late.fixed and late.end is not None and late.end <= now:
             del plan.late[late.id], plan.reserved[late.id]
-            plan.expired.append(late.id)  # what it lacked did not come before its end
+            plan.expired.append(late.id)  # the missing resources did not come back before its end
     while plan.expiries and plan.expiries[0][0] < now:
         _moment, id = heappop(plan.expiries)
         entry = plan.entries.get(id)
@@ -56,7 +56,7 @@ def tick(plan: Plan, now: float) -> None:
 
 
 def _is_due(plan: Plan, now: float) -> bool:
-    """Is there something that time alone has changed?"""
+    """Has time alone changed something?"""
     moments = [plan.ranked_at + REFRESH_S]
     moments += [heap[0][0] for heap in (plan.overdue, plan.expiries, plan.notices) if heap] + plan.recheck_times[
         :1
@@ -65,7 +65,7 @@ def _is_due(plan: Plan, now: float) -> bool:
 
 
 def next_event(plan: Plan) -> float | None:
-    """When the planner must be told that time has passed."""
+    """When `tick` must be called though nothing happens; None: never."""
     times = [start for start in (starting.next_start(plan),) if start is not None]
     for late in plan.late.values():
         if late.ask.at is not None and late.ask.at + plan.patience_s > plan.now:
