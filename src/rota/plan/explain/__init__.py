@@ -1,4 +1,4 @@
-"""Why a job waits, and what if: questions about a plan, answered in copies of it.
+"""Why a job waits, and what if: questions about a plan, answered with copies of it.
 
-Nothing here changes a plan that is carried out.
+It imports `plan.planner` and below. Nothing here changes the active plan.
 """

@@ -1,4 +1,4 @@
-"""What is said about each cause for which a job waits: code, sentence, holders, and a command that would help."""
+"""The texts for each cause: code, sentence, the jobs in the way, and a command that would help."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from rota.plan.reasons import Cause, Waits
 from rota.plan.site.resources import Site
 from rota.units import about_duration, format_duration
 
-#: Of many blockers, and of many names, only so many are named.
+#: How many blockers are listed.
 MOST: Final = 100
 _MINUTE: Final = 60.0
 _HOUR: Final = 3600.0
 
 
 def told(causes: Causes, each: FoundCause, then: str) -> list[Waits]:
-    """What to say of one cause; `then`: when and where the job is planned to begin."""
+    """The reasons for one cause; `then`: when and where the job is planned to begin."""
     entry = causes.entry
     match each.kind:
         case "dependency":
@@ -76,7 +76,7 @@ def told(causes: Causes, each: FoundCause, then: str) -> list[Waits]:
 
 
 def held(entry: PlanEntry, holders: Iterable[PlanEntry], then: str) -> Waits:
-    """It waits for these to end; who stays longest is named."""
+    """It waits for these jobs to end; the last of them is named."""
     some = sorted(holders, key=lambda other: (-(other.end or 0.0), other.id))
     last = [other for other in some if other.end == some[0].end]
     code, what = _kind(entry, last[0])
@@ -88,7 +88,7 @@ def held(entry: PlanEntry, holders: Iterable[PlanEntry], then: str) -> Waits:
 
 
 def _kind(entry: PlanEntry, other: PlanEntry) -> tuple[str, str]:
-    """Code, and in words what it is that another one has."""
+    """The code, and in words what the other job holds."""
     if entry.home:
         return "container", f"resources in container {entry.home}"
     if other.ask.types.placeholder:
@@ -133,7 +133,7 @@ def _walltime(causes: Causes, each: FoundCause, then: str) -> Waits:
 
 
 def _shorter(length: float) -> str:
-    """A walltime that still fits when somebody has typed it."""
+    """A walltime that still fits after the time it takes to type the command."""
     step = 5 * _MINUTE if length >= _HOUR else _MINUTE if length >= 10 * _MINUTE else 1.0
     slack = 5.0 if length > _MINUTE else 0.1 * length
     less = (length - slack) // step * step
@@ -170,7 +170,7 @@ def _limit(causes: Causes, each: FoundCause, then: str) -> Waits:
 
 
 def _until(causes: Causes, each: FoundCause, then: str) -> Waits:
-    """Hosts whose time is over, or is before the job could end."""
+    """Hosts whose --available-until has passed, or comes before the job could end."""
     plan = causes.plan
     hosts = listed(each.hosts)
     left = max((until for until, mask in plan.site.until.items() if _of(plan.site, each.hosts, mask)), default=0.0)

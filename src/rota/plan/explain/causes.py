@@ -1,6 +1,6 @@
-"""Which causes keep a waiting job from beginning earlier: those without which it would.
+"""The causes for which a job waits: without one of them it would begin earlier.
 
-Each is taken away in a trial. Where none alone makes a difference, those are named that do so together.
+Each candidate is removed in a trial. If none alone makes a difference, a small set that does together is named.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from rota.plan.planner.entry import WAITING, PlanEntry
 from rota.plan.planner.plan import Plan
 from rota.plan.policy.quota_rules import QuotaRule
 
-#: In larger plans nobody is asked: a copy of the plan would take too long.
+#: No trials in larger plans: a copy of the plan would take too long.
 MOST_ENTRIES: Final = 1000
-#: A walltime is tried this long where the expected time of the job does not fit.
+#: The walltime that is tried if the expected time of the job does not fit.
 _SHORT_S: Final = 60.0
-#: Named only where nothing else would help: these are somebody's decision about the job or the site.
+#: Named only if nothing else would help: a user or administrator has decided these.
 _LAST: Final = (DEADLINE, EXPIRE, AWAY)
 
 
@@ -45,19 +45,19 @@ class Candidate(NamedTuple):
 
 
 class FoundCause(NamedTuple):
-    """A cause, and where the job would be placed without it (and the others, if they are causes together only)."""
+    """A cause, and where the job would be placed without it (and the others, if only all together help)."""
 
     kind: str
     found: TrialResult
     rule: QuotaRule | None = None
     limit: str = ""
     length: float = 0.0  #: of WALLTIME, the longest that helps
-    jobs: tuple[PlanEntry, ...] = ()  #: of JOBS and of WALLTIME, who is in the way
-    hosts: tuple[str, ...] = ()  #: of what belongs to hosts, which
+    jobs: tuple[PlanEntry, ...] = ()  #: of JOBS and of WALLTIME, the jobs in the way
+    hosts: tuple[str, ...] = ()  #: of causes that concern hosts, which hosts
 
 
 def may_try(plan: Plan, entry: PlanEntry) -> bool:
-    """Can causes be looked for? Not in a plan that is being made, and not where more than its place moves."""
+    """Can causes be found by trial? Not during a pass, and not for reservations, inner and suspended jobs."""
     plain = entry.state == WAITING and not entry.fixed and not entry.ask.types.inner
     return (
         plain
@@ -80,7 +80,7 @@ class Causes:
         self.resources = entry.resources or usual.resources
 
     def blamed(self) -> tuple[list[FoundCause], bool]:
-        """Those that are causes; and are they so only together?"""
+        """The causes; and do they help only together?"""
         few = list(self._candidates())
         alone = [each for each in few if each.kind not in _LAST and self._helps(each)]
         alone = alone or [each for each in few if each.kind in _LAST and self._helps(each)][:1]
@@ -90,7 +90,7 @@ class Causes:
         return (self._told(some, some), True) if some else ([], False)
 
     def _candidates(self) -> Iterator[Candidate]:
-        """All that might be one, the more telling first."""
+        """All candidates, the most telling first."""
         plan, entry, site = self.plan, self.entry, self.plan.site
         types = entry.ask.types
         if entry.after:
@@ -134,7 +134,7 @@ class Causes:
         return walltime and self._place(list(some), length=_SHORT_S, jobs=jobs).start < self.start
 
     def _together(self, few: list[Candidate]) -> list[Candidate]:
-        """As few as possible that help together."""
+        """A small set of candidates that helps together; empty: not even all of them do."""
         if not self._helps(*few):
             return []
         for each in reversed(few):
@@ -143,7 +143,7 @@ class Causes:
                 few = left
         return few
 
-    # -- who and what it is
+    # -- details of each cause
 
     def _told(self, some: list[Candidate], together: list[Candidate]) -> list[FoundCause]:
         kinds = {each.kind for each in some}
@@ -154,11 +154,11 @@ class Causes:
                 found.append(self._walltime(with_others))
             elif each.kind == JOBS:
                 if not together and kinds & {"quota", "limit"}:
-                    continue  # those who hold that are named with it
+                    continue  # the jobs that hold the quota or limit are named with it
                 found += self._jobs(with_others, found)
             elif each.kind in (UNTIL, HOURS, AWAY, ASLEEP):
                 if not together and each.kind in (UNTIL, HOURS) and WALLTIME in kinds:
-                    continue  # it is what the walltime is needed for
+                    continue  # a walltime would solve this too
                 placed = self._place(with_others)
                 found.append(FoundCause(each.kind, placed, hosts=self._hosts(each.kind, placed)))
             else:
@@ -166,7 +166,7 @@ class Causes:
         return found
 
     def _hosts(self, kind: str, placed: TrialResult) -> tuple[str, ...]:
-        """Of the hosts on which it would be placed, those that it concerns; of all, if that cannot be told."""
+        """The hosts that the cause concerns: of its place without the cause, or if there are none, all of them."""
         site = self.plan.site
         mask = site.everything
         if kind == UNTIL:
@@ -180,7 +180,7 @@ class Causes:
         return tuple(site.hosts_of(mask & placed.resources or mask))
 
     def _walltime(self, some: list[Candidate]) -> FoundCause:
-        """The longest walltime with which it begins as early as it can, and what it has to end before."""
+        """The longest walltime with which it begins as early as possible, and what it must end before."""
         short = None if self._place(some).start < self.start else _SHORT_S
         first = self._place(some, length=short)
         plan = self.plan
@@ -206,7 +206,7 @@ class Causes:
         return FoundCause(WALLTIME, first, length=longest, jobs=jobs, hosts=tuple(hosts))
 
     def _jobs(self, some: list[Candidate], told: list[FoundCause]) -> list[FoundCause]:
-        """Who holds, until it begins, what it will be given; or else what it could have."""
+        """The jobs that hold its resources until it begins; if their removal does not help, larger sets."""
         before = [other for other in self.plan.entries.values() if self._goes_before(other)]
         named = {other.id for each in told for other in each.jobs}
         holders = [other for other in before if other.resources & self.resources]
@@ -230,7 +230,7 @@ class Causes:
         return []
 
     def _goes_before(self, other: PlanEntry) -> bool:
-        """Does it hold anything until this one begins, or less long?"""
+        """Does the other job begin before this one, and end before it begins?"""
         if other is self.entry or other.start is None or (other.end or 0.0) <= self.plan.now:
             return False
         if other.start >= self.start or (other.end or 0.0) > self.start:

@@ -17,7 +17,7 @@ _HINT: Final = "rota share list"
 
 
 def first_by_share(plan: Plan, entry: PlanEntry) -> list[Waits]:
-    """That others, who were submitted later, go first because of their shares; nothing if there are none."""
+    """The reason that later jobs go first by fair share; empty: none does."""
     name = entry.ask.queue
     if entry.fixed or plan.queue(name).order == "fifo":
         return []

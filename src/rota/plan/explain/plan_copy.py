@@ -1,4 +1,4 @@
-"""Copies of a plan, for questions: what happens to a copy leaves the plan alone."""
+"""Copies of a plan, for questions: a change of the copy leaves the plan alone."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ _MUTABLE: Final = frozenset(
         SuspendedJob,
     )
 )
-#: Never changed once they are made, but for what they remember of their own work.
+#: Shared: they never change, except for their caches.
 _SHARED: Final = frozenset((Site, Shape, ExactShape))
 _PLAIN: Final = frozenset((int, float, str))
 _SLOTS: Final = PlanEntry.__slots__
 
 
 def copy_of(planner: Planner) -> Planner:
-    """A planner of its own that has decided the same. Costs little more than a look at every job."""
+    """An independent copy of a planner. It costs little more than a loop over all jobs."""
     planner.finish()
     found = _Copier().copied(planner)
     assert isinstance(found, Planner)
@@ -59,7 +59,7 @@ def copy_of(planner: Planner) -> Planner:
 
 
 def copy_plan(plan: Plan) -> Plan:
-    """The same, of the plan alone."""
+    """An independent copy of a plan."""
     passes.finish(plan)
     found = _Copier().copied(plan)
     assert isinstance(found, Plan)
@@ -67,7 +67,7 @@ def copy_plan(plan: Plan) -> Plan:
 
 
 class _Copier:
-    """Copies what changes and shares what does not; what stood in two places does so in the copy."""
+    """Copies what can change and shares the rest. What is referred to twice is one object in the copy, too."""
 
     def __init__(self) -> None:
         self._made: dict[int, Any] = {}
@@ -96,19 +96,19 @@ class _Copier:
             return self._tuple(value)
         if kind is Calendar:
             new = self._made[id(value)] = copy(value)
-            new._days = dict(value._days)  # a day's periods stay the ones in which things are counted
+            new._days = dict(value._days)  # quotas count by the identity of these periods
             return new
         if kind in _MUTABLE:
             return self._fields(value)
         if isinstance(value, frozenset | msgspec.Struct):
-            return value  # asks, policies: frozen
+            return value  # frozen, such as asks and policies
         raise Bug(f"a plan has a {kind.__name__}, and nobody said whether it may be shared")
 
     def _entry(self, entry: PlanEntry) -> PlanEntry:
         new = PlanEntry.__new__(PlanEntry)
         self._made[id(entry)] = new
         for name in _SLOTS:
-            setattr(new, name, getattr(entry, name))  # lists and the like in it are replaced, never changed …
+            setattr(new, name, getattr(entry, name))  # the lists in an entry are replaced, never changed …
         new.after = set(entry.after)  # … but for this
         if entry.counted is not None:
             new.counted = self.copied(entry.counted)

@@ -1,7 +1,7 @@
-"""A plan without some causes: a copy from which they are taken away, and in which everybody is planned again.
+"""Replanning without some causes: a copy of the plan from which they are removed, and all jobs are planned again.
 
-That costs more than a trial (`plan.explain.trials`), in which all others keep their places, and tells more: who
-of better rank would take what becomes free.
+It costs more than a trial (`plan.explain.trials`), in which all other jobs keep their places. It also shows which
+jobs of better rank would take what becomes free.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from rota.plan.planner.plan import Plan
 from rota.plan.reasons import Cause
 from rota.plan.site.resources import Site
 
-#: Causes that are decisions about the job itself: nobody else could profit.
+#: Causes that concern this job alone: no other job would profit.
 OWN: Final = frozenset(("postpone", "deadline", "expire", "walltime", "dependency"))
-#: More than anybody asks of a limit.
+#: More units than jobs ever ask for.
 _PLENTY: Final = 1 << 40
 
 
@@ -39,7 +39,7 @@ def lifted(plan: Plan, id: int, causes: Collection[Cause]) -> Plan:
     entry.ask = msgspec.structs.replace(entry.ask, **_terms(entry.ask, causes))
     rules = {cause.name for cause in causes if cause.kind == "quota"}
     limits = {cause.name: _PLENTY for cause in causes if cause.kind == "limit"}
-    # Also where only jobs are gone: while they went one by one, others may have taken what they left.
+    # Needed even if only jobs were removed: others may have moved while they went one by one.
     site_changes.change_rules(
         found,
         _site(found.site, causes),
@@ -64,7 +64,7 @@ def _terms(ask: Ask, causes: Collection[Cause]) -> dict[str, Any]:
 
 
 def _site(site: Site, causes: Collection[Cause]) -> Site:
-    """The site with the hosts open, there and awake that are causes."""
+    """The site with those hosts open, usable and awake that are causes."""
 
     def left(mask: int, kind: str) -> int:
         for cause in causes:

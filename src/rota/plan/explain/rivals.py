@@ -1,4 +1,4 @@
-"""Rivals: jobs of better rank that would take what becomes free if a cause were taken away."""
+"""Rivals: jobs of better rank that would take what becomes free if a cause were removed."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from rota.plan.planner.entry import WAITING, PlanEntry
 from rota.plan.planner.plan import Plan
 from rota.plan.reasons import Cause, Waits
 
-#: In larger plans nobody is asked: everybody would have to be planned again, several times.
+#: Not in larger plans: all jobs would have to be planned again, several times.
 _MOST_ENTRIES: Final = 50
-#: So often the plan is made again without those who took what became free.
+#: How often the plan is made again, each time without the rivals found so far.
 _ROUNDS: Final = 8
-#: Of so many jobs that go first it is found out whether they have a place.
+#: How many jobs of better rank are tried.
 _FEW: Final = 20
 
 
 def with_rivals(plan: Plan, entry: PlanEntry, waits: Waits) -> Waits:
-    """The same reason, with those of better rank who would be helped by its end instead of this job."""
+    """The same reason, with the rivals that would profit instead of this job."""
     if not waits.causes or all(cause.kind in OWN for cause in waits.causes):
         return waits
     first = _first(plan, entry, list(waits.causes))
@@ -36,7 +36,7 @@ def with_rivals(plan: Plan, entry: PlanEntry, waits: Waits) -> Waits:
 
 
 def rivals(plan: Plan, entry: PlanEntry, causes: Sequence[Cause]) -> list[Waits]:
-    """A reason of its own for them, where several causes were named."""
+    """One reason that names the rivals, if several causes were named."""
     first = _first(plan, entry, list(causes))
     if not first:
         return []
@@ -49,7 +49,7 @@ def _said(ids: list[int]) -> str:
 
 
 def _first(plan: Plan, entry: PlanEntry, causes: list[Cause]) -> list[int]:
-    """Who would have to be gone as well; empty: nobody, or that cannot be told."""
+    """The jobs that would have to be removed too; empty: none, or it is not known."""
     if len(plan.entries) > _MOST_ENTRIES:
         return []
     before = begins(plan, entry.id)
@@ -59,7 +59,7 @@ def _first(plan: Plan, entry: PlanEntry, causes: list[Cause]) -> list[int]:
         if begins(found, entry.id) < before:
             return sorted(named)
         ahead = [other for other in _ahead(found, entry) if other not in named]
-        # Those who were helped or, if nobody was, all.
+        # The jobs that begin earlier now; if none does, all.
         helped = [id for id in ahead if _earlier(found.entries[id], plan.entries[id])]
         if not ahead:
             return []
@@ -70,7 +70,7 @@ def _first(plan: Plan, entry: PlanEntry, causes: list[Cause]) -> list[int]:
 
 
 def begins(plan: Plan, id: int) -> float:
-    """When a job begins; where only the first is planned and keeps nothing free, when it could."""
+    """When a job begins. If its queue does not plan it, when it could."""
     entry = plan.entries[id]
     if entry.start is not None:
         return entry.start
@@ -80,7 +80,7 @@ def begins(plan: Plan, id: int) -> float:
 
 
 def is_its_turn(plan: Plan, entry: PlanEntry) -> bool:
-    """Where not everybody has a planned start: are those before it such that have no place at all?"""
+    """Is it the first job of its class that has any place at all?"""
     line = plan.class_of(entry.ask).jobs
     ahead = [other for other in line if other is not entry and other.rank < entry.rank]
     if len(ahead) > _FEW or any(other.start is not None for other in ahead):

@@ -1,6 +1,6 @@
-"""Trials: where would one waiting job be placed if something were not there? Everybody else keeps his place.
+"""Trials: where would a waiting job be placed without one of its causes? All other jobs keep their places.
 
-A trial works on a copy of the plan, which is made once for all questions about a job.
+A trial works on a copy of the plan. One copy serves all questions about a job.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rota.plan.site.resources import Site
 from rota.plan.timeline.ledger import Ledger
 from rota.plan.timeline.slots import Slots
 
-#: What can be taken away. Quotas and limits are taken away by name.
+#: What can be removed. Quotas and limits are removed by name.
 DEPENDENCY: Final = "dependency"
 POSTPONE: Final = "postpone"
 DEADLINE: Final = "deadline"
@@ -48,7 +48,7 @@ class TrialResult(NamedTuple):
 
 
 class CauseTrial:
-    """One waiting job, and a plan of its own in which it has no place."""
+    """One waiting job, and a copy of the plan in which it has no place."""
 
     def __init__(self, plan: Plan, id: int) -> None:
         self.plan = copy_plan(plan)
@@ -61,7 +61,7 @@ class CauseTrial:
         self._others = [other for other in self.plan.entries.values() if self._holds(other)]
 
     def _holds(self, other: PlanEntry) -> bool:
-        """Does it hold resources that this one could have, or get them first?"""
+        """Does the other job hold resources that this one could have, or get them first?"""
         if other is self.entry or other.home or other.start is None or other.state == SUSPENDED:
             return False
         if not other.ask.types.besteffort:
@@ -69,7 +69,7 @@ class CauseTrial:
         low = self.entry.ask.types.besteffort
         return low and (other.id in self.plan.running_besteffort or other.rank < self.entry.rank)
 
-    # -- what there is to take away
+    # -- what can be removed
 
     def rules(self) -> list[QuotaRule]:
         """The quotas that count this job."""
@@ -147,7 +147,7 @@ class CauseTrial:
         return slots
 
     def _kept(self, left: list[PlanEntry]) -> Ledger:
-        """What others take besides resources."""
+        """What the other jobs take of memory, disk, GPUs and limits."""
         ledger = Ledger(self.plan.site, self._limits)
         inner = [other for other in self.plan.entries.values() if other.home and other is not self.entry]
         for other in (*left, *inner):

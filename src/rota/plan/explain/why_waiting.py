@@ -1,4 +1,4 @@
-"""Why a job that is in the plan does not run yet: what holds it up, who, and until when. Changes nothing."""
+"""Why a planned job does not run yet: what it waits for, which jobs hold it, and until when. Changes nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _reasons(plan: Plan, entry: PlanEntry) -> list[Waits]:
 
 
 def _reserved(plan: Plan, entry: PlanEntry) -> Waits:
-    """Its time has not come or, if it has, something of what it was granted is missing."""
+    """A reservation waits for its time. If that has come, some of its resources are missing."""
     due = entry.start is not None and entry.start <= plan.now and not plan.counted
     site = plan.site
     away = site.hosts_of(entry.resources & ~site.usable & ~site.asleep)
@@ -58,14 +58,14 @@ def _reserved(plan: Plan, entry: PlanEntry) -> Waits:
 
 
 def _is_tried(plan: Plan, entry: PlanEntry) -> bool:
-    """Is it found out by trial what keeps it? Not where it is plain."""
+    """Are trials needed to find what it waits for, and possible?"""
     if entry.trouble is not None or (entry.start is not None and entry.start <= plan.now):
         return False
     return causes.may_try(plan, entry)
 
 
 def _causes(plan: Plan, entry: PlanEntry) -> list[Waits]:
-    """All without which it would begin earlier."""
+    """The reasons that trials find."""
     looked = causes.Causes(plan, entry)
     beyond = entry.start is None and _ahead(plan, entry) and not is_its_turn(plan, entry)
     if beyond and looked.start < inf:
@@ -87,7 +87,7 @@ def _causes(plan: Plan, entry: PlanEntry) -> list[Waits]:
 
 
 def _planned(plan: Plan, entry: PlanEntry) -> list[Waits]:
-    """The same, as far as it can be seen without a trial."""
+    """The reasons that are known without a trial, for a job with a planned start."""
     when = _when(plan, entry)
     found = [] if entry.reason is None else [_with(entry.reason, f"{entry.reason.message}; {when}")]
     for parent in sorted(entry.after):
@@ -134,7 +134,7 @@ def _unplanned(plan: Plan, entry: PlanEntry) -> Waits:
 
 
 def _not_its_turn(plan: Plan, entry: PlanEntry) -> Waits:
-    """Where not everybody has a planned start."""
+    """The reason of a job that its queue does not plan yet."""
     if entry.ask.types.besteffort or plan.plans_all(entry):
         return Waits("resources", "no start was found for it")
     queue = entry.ask.queue
@@ -150,7 +150,7 @@ def _not_its_turn(plan: Plan, entry: PlanEntry) -> Waits:
 
 
 def _ahead(plan: Plan, entry: PlanEntry) -> list[int]:
-    """Who goes first, where not everybody has a planned start."""
+    """The jobs that go first, if its queue plans only the first; otherwise empty."""
     if entry.ask.types.besteffort or plan.plans_all(entry):
         return []
     return [each.id for klass in plan.classes for each in klass.jobs if each.rank < entry.rank]
@@ -160,14 +160,14 @@ def _ahead(plan: Plan, entry: PlanEntry) -> list[int]:
 
 
 def _held_up(plan: Plan, entry: PlanEntry, when: str) -> Waits:
-    """Who holds, until it begins, what it will be given."""
+    """The jobs that hold its resources until it begins."""
     assert entry.start is not None
     if (asleep := waking.why(plan, entry)) is not None:
         return asleep
     before = [other for other in plan.entries.values() if _goes_before(plan, entry, other)]
     holders = [other for other in before if plan.counted or other.resources & entry.resources]
     holders = holders or [other for other in before if _same_hosts(plan, entry, other)]
-    holders.sort(key=lambda other: (-(other.end or 0.0), other.id))  # who stays longest first
+    holders.sort(key=lambda other: (-(other.end or 0.0), other.id))  # the last to end first
     where = _where(plan, entry)
     if not holders and (closed := plan.site.hosts_of(plan.closed_at(plan.now) & entry.resources)):
         return Waits("window", f"outside the hours of {fold(closed)}; {when}{where}")
@@ -177,7 +177,7 @@ def _held_up(plan: Plan, entry: PlanEntry, when: str) -> Waits:
 
 
 def _goes_before(plan: Plan, entry: PlanEntry, other: PlanEntry) -> bool:
-    """Does it hold anything until this one begins, or less long?"""
+    """Does the other job begin before this one, and end before it begins?"""
     assert entry.start is not None
     if other is entry or other.id == entry.home or other.start is None or (other.end or 0.0) <= plan.now:
         return False
@@ -187,7 +187,7 @@ def _goes_before(plan: Plan, entry: PlanEntry, other: PlanEntry) -> bool:
 
 
 def _same_hosts(plan: Plan, entry: PlanEntry, other: PlanEntry) -> bool:
-    """Do both take of the same hosts' memory and the like?"""
+    """Do both take memory or the like of the same hosts?"""
     if entry.taking is None or other.taking is None or not entry.taking.keys() & other.taking.keys():
         return False
     hosts = {plan.site.resources[bit].values.get("host") for bit in positions(entry.resources)}

@@ -1,4 +1,4 @@
-"""Reservations in danger: of what they were granted something may not be used when their time comes."""
+"""Reservations in danger: some of the resources that they were granted may be unusable when they begin."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rota.plan.site.resources import Site
 
 
 class Endangered(NamedTuple):
-    """A granted reservation, and what of it may not be there."""
+    """A granted reservation, and in words which of its resources may be missing."""
 
     job: int
     message: str
@@ -28,7 +28,7 @@ def endangered(plan: Plan) -> Iterator[Endangered]:
 
 
 def danger(plan: Plan, entry: PlanEntry) -> str:
-    """What of a granted reservation's resources may be missing at its time, in words; empty: nothing."""
+    """In words, which resources of a granted reservation may be missing when it begins; empty: none."""
     if plan.counted or not entry.fixed or entry.start is None:
         return ""
     site = plan.site
@@ -41,7 +41,7 @@ def danger(plan: Plan, entry: PlanEntry) -> str:
 
 
 def closed_then(plan: Plan, resources: int, start: float, end: float) -> list[str]:
-    """Which hosts of these resources may not be used at some time between two moments, and why."""
+    """In words, which hosts of these resources are closed at some time between two moments, and why."""
     site = plan.site
     over, outside = 0, 0
     for closes, opens, mask in plan.closures:
@@ -59,7 +59,7 @@ def closed_then(plan: Plan, resources: int, start: float, end: float) -> list[st
 
 
 def unanswered(site: Site) -> Waits | None:
-    """What to say of a reservation that nobody can answer, because nothing may be used now; None: it is."""
+    """Why a reservation cannot be granted or rejected yet: no host may be used now. None: it can."""
     if site.usable or not site.count:
         return None
     waits = away_hosts(site, sorted(site.hosts))

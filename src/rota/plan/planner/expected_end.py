@@ -1,8 +1,8 @@
-"""When a job that has overrun its expected end will end."""
+"""The expected end of a job that has overrun."""
 
 from __future__ import annotations
 
 
 def new_end(start: float, now: float) -> float:
-    """When a job that should have ended by now is expected to; in 64ths, so that sums stay exact."""
+    """A new expected end for a job that should have ended by now; in 64ths of a second: sums stay exact."""
     return round((now + max(60.0, (now - start) / 4)) * 64) / 64

@@ -1,4 +1,4 @@
-"""How much longer a running job may go on without breaking a promise to anybody, and letting it."""
+"""Changing the end of a running job without breaking a promise to another one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rota.plan.planner.plan import Plan
 
 
 def move_end(plan: Plan, id: int, end: float, now: float, *, force: bool = False) -> float:
-    """Let a running job end then, or as late as no promise to others is broken. Until when it may go on.
+    """Let a running job end then, or as late as breaks no promise to others. Returns its new end.
 
-    `force`: plans in the way move. In a container nobody goes on beyond its end.
+    `force`: plans in the way move. An inner job never goes on beyond the end of its container.
     """
     passes.finish(plan)
     plan.now = now
@@ -34,11 +34,11 @@ def move_end(plan: Plan, id: int, end: float, now: float, *, force: bool = False
 
 
 def latest(plan: Plan, entry: PlanEntry, wanted: float) -> float:
-    """Until when, at most until `wanted`, nobody else has or was promised what it holds."""
+    """The latest end, at most `wanted`, until which its resources are held by and promised to no other job."""
     assert entry.end is not None
     old = entry.end
     if entry.ask.types.besteffort or plan.counted:
-        return wanted  # nobody was promised anything because of it
+        return wanted  # no promise depends on it
     slots = plan.slots_of(entry)
     moments = {wanted}
     if slots is not None:
@@ -47,7 +47,7 @@ def latest(plan: Plan, entry: PlanEntry, wanted: float) -> float:
     if entry.counted is not None and plan.quotas is not None:
         moments.update(moment for moment in plan.quotas.starts(entry.counted) if old < moment < wanted)
     ends = sorted(moments)
-    low, high = 0, len(ends)  # what is possible for long is possible for less
+    low, high = 0, len(ends)  # an end that is possible makes all earlier ones possible
     while low < high:
         middle = (low + high) // 2
         if _possible(plan, entry, old, ends[middle]):
@@ -74,7 +74,7 @@ def _possible(plan: Plan, entry: PlanEntry, old: float, end: float) -> bool:
 
 
 def _shared_until(plan: Plan, entry: PlanEntry, old: float, end: float) -> bool:
-    """The same for one that may hold resources together with others."""
+    """The same for a job that may share resources."""
     room = search.room_beside(plan, entry)
     return room.common(old, end) & entry.resources == entry.resources
 

@@ -1,4 +1,4 @@
-"""A job that runs longer than expected keeps what it holds, and plans in the way move."""
+"""Overruns: a job that runs longer than planned keeps its resources, and plans in the way move."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def outlives(plan: Plan, entry: PlanEntry, now: float) -> None:
 
 
 def begins_late(plan: Plan, entry: PlanEntry, now: float) -> None:
-    """Nobody looked at the time when it should have begun: it needs its whole length from now on."""
+    """A job began later than planned, and needs its whole length from now on."""
     end = now + entry.options[entry.alternative].length
     if entry.end is not None and entry.end < end:
         extend(plan, entry, end, now, f"job {entry.id} began later than planned")
 
 
 def extend(plan: Plan, entry: PlanEntry, end: float, now: float, cause: str) -> None:
-    """A running job holds what it has until then."""
+    """Let a running job hold its resources until then."""
     assert entry.start is not None
     assert entry.end is not None
     passes.finish(plan)
@@ -60,7 +60,7 @@ def extend(plan: Plan, entry: PlanEntry, end: float, now: float, cause: str) -> 
 
 
 def _make_way(plan: Plan, entry: PlanEntry, moving: list[PlanEntry], now: float) -> Iterator[None]:
-    """Those in the way, who were taken out, go before all of worse rank again."""
+    """Plan the jobs that were in the way again, and then all of worse rank."""
     if moving:
         first = min(moving, key=by_rank)
         klass = plan.class_of(first.ask)
@@ -71,7 +71,7 @@ def _make_way(plan: Plan, entry: PlanEntry, moving: list[PlanEntry], now: float)
 
 
 def in_the_way(plan: Plan, entry: PlanEntry, start: float, end: float) -> list[PlanEntry]:
-    """Waiting jobs that want, between start and end, what a running job will hold then."""
+    """Waiting jobs planned between start and end on what a running job will hold then."""
     if entry.ask.types.besteffort:
         return []
     return [
@@ -87,7 +87,7 @@ def in_the_way(plan: Plan, entry: PlanEntry, start: float, end: float) -> list[P
 
 
 def _meet(plan: Plan, entry: PlanEntry, other: PlanEntry) -> bool:
-    """Do both want something of which there may be too little?"""
+    """Do both need something that may not suffice for two?"""
     if plan.counted:
         return True
     if entry.home == other.home and entry.resources & other.resources and not may_share(entry.ask, other.ask):

@@ -1,6 +1,6 @@
-"""Besteffort jobs in the way of a reservation are told to leave so early that they are gone when it begins.
+"""Preemption notices: besteffort jobs are ended early enough to be gone when a reservation begins.
 
-How long each may take is `Ask.leave_s`. Only reservations are worth it: all other starts may still move.
+How long each may take to end is `Ask.leave_s`. Only reservations need this: all other starts may still move.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from rota.plan.planner.plan import Plan
 
 
 def reserved(plan: Plan, entry: PlanEntry) -> None:
-    """A reservation was granted: whoever runs there already may have to leave in time."""
+    """A reservation was granted: note when besteffort jobs that run there must get notice."""
     for guest in plan.running_besteffort.values():
         _expect(plan, guest, entry)
 
 
 def guest_runs(plan: Plan, guest: PlanEntry) -> None:
-    """A besteffort job began, perhaps where something is reserved."""
+    """A besteffort job began: note when it must get notice, if its resources are reserved."""
     for entry in plan.reserved.values():
         _expect(plan, guest, entry)
 
@@ -30,7 +30,7 @@ def _expect(plan: Plan, guest: PlanEntry, entry: PlanEntry) -> None:
 
 
 def _may_be_in_the_way(plan: Plan, guest: PlanEntry, entry: PlanEntry) -> bool:
-    """Might it hold, when the reservation begins, something of what that was given?"""
+    """May it hold something that the reservation needs when it begins?"""
     if _ends_before(guest, entry):
         return False
     if besteffort.is_in_the_way(guest, entry):
@@ -48,14 +48,14 @@ def _ends_before(guest: PlanEntry, entry: PlanEntry) -> bool:
 
 
 def give(plan: Plan, now: float) -> None:
-    """Tell those whose time to leave has come: they are in `plan.noticed` then, with the reservation."""
+    """Give the notices that are due: they are added to `plan.noticed`."""
     due = set()
     while plan.notices and plan.notices[0][0] <= now:
         due.add(heappop(plan.notices)[1])
     for id in sorted(due):
         entry = plan.reserved.get(id)
         if entry is None or entry.start is None or entry.start <= now or plan.counted:
-            continue  # who begins now ends the others by itself
+            continue  # a job that begins now preempts the others itself
         before = entry.resources
         besteffort.avoid(plan, entry, now)
         if entry.resources != before:

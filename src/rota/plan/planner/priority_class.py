@@ -14,11 +14,10 @@ class PriorityClass:
         self.priority = priority
         self.backfill = backfill
         self.jobs: list[PlanEntry] = []
-        self.head: PlanEntry | None = None  #: who has a reservation, where only the first gets one
-        self.prospect: tuple[float, int] | None = (
-            None  #: when and where the first could begin, where nobody gets one
-        )
-        self.freed: list[tuple[float, float]] = []  #: what became free since everybody was looked at
+        self.head: PlanEntry | None = None  #: with EASY, the job that has a reservation
+        #: with strict FCFS, when and where the first job could begin
+        self.prospect: tuple[float, int] | None = None
+        self.freed: list[tuple[float, float]] = []  #: the spans that became free since all jobs were tried
 
     def add(self, entry: PlanEntry) -> None:
         if self.jobs and entry.rank < self.jobs[-1].rank:

@@ -1,4 +1,4 @@
-"""Advance reservations: granted or rejected when they are submitted, never moved, begun with what is there."""
+"""Advance reservations: granted or rejected at submission, never moved, begun with what is there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rota.plan.planner.timesharing import may_share
 from rota.plan.planner.unusable_hosts import nowhere
 from rota.plan.reasons import Waits
 
-#: Of those who are in the way only so many are named, in words and at all.
+#: How many of the jobs in the way are named, in the sentence and in all.
 _NAMED: Final = 5
 _MOST: Final = 100
 
@@ -37,7 +37,7 @@ def may_reserve(plan: Plan, entry: PlanEntry, now: float) -> bool:
 
 
 def reserve(plan: Plan, entry: PlanEntry, now: float) -> Iterator[None]:
-    """Grant or reject a reservation: it sees what is of better rank as fixed, like any submission."""
+    """Grant or reject a reservation. Like any submission it displaces only jobs of worse rank."""
     at = entry.ask.at
     assert at is not None
     klass = plan.class_of(entry.ask)
@@ -61,7 +61,7 @@ def reserve(plan: Plan, entry: PlanEntry, now: float) -> Iterator[None]:
 
 
 def _rejected(plan: Plan, entry: PlanEntry, at: float) -> Waits:
-    """Why it cannot begin then, and who is in the way."""
+    """Why it cannot begin then, and which jobs are in the way."""
     message = "rejected: its resources are not free at that time"
     if entry.reason is not None:
         return Waits("reservation", f"{message}: {entry.reason.message}", blockers=entry.reason.blockers)
@@ -78,7 +78,7 @@ def _rejected(plan: Plan, entry: PlanEntry, at: float) -> Waits:
 
 
 def _holders(plan: Plan, entry: PlanEntry, at: float) -> Iterator[PlanEntry]:
-    """Who has, while it would run, something of what it could take."""
+    """The jobs that hold, while it would run, resources that it could take."""
     end = at + max((option.length for option in entry.options), default=0.0)
     wanted = _wanted(plan, entry)
     for other in plan.entries.values():
@@ -91,7 +91,7 @@ def _holders(plan: Plan, entry: PlanEntry, at: float) -> Iterator[PlanEntry]:
 
 
 def _wanted(plan: Plan, entry: PlanEntry) -> int:
-    """What it could take."""
+    """The usable resources that match its request."""
     wanted = 0
     for alternative in entry.ask.alternatives:
         for group in alternative.groups:
@@ -100,7 +100,7 @@ def _wanted(plan: Plan, entry: PlanEntry) -> int:
 
 
 def _endless_before(plan: Plan, entry: PlanEntry) -> list[PlanEntry]:
-    """Waiting jobs that nothing ends in time, planned where a reservation was granted for later."""
+    """Waiting jobs without a walltime that are planned on the resources of a reservation before its end."""
     return [
         other
         for klass in plan.classes
@@ -111,7 +111,7 @@ def _endless_before(plan: Plan, entry: PlanEntry) -> list[PlanEntry]:
 
 
 def all_there(plan: Plan, entry: PlanEntry, now: float) -> bool:
-    """May the reservation begin? With what is missing it waits a while, then begins with fewer."""
+    """May the reservation begin? It waits a while for missing resources, then begins without them."""
     if plan.counted:
         return True
     missing = missing_now(plan, entry)

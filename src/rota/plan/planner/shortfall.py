@@ -1,4 +1,4 @@
-"""A reservation that begins with fewer resources than it was granted: what is missing, and why."""
+"""Shortfalls: which of the resources that a reservation was granted are missing, and why."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rota.plan.site.bitset import positions
 if TYPE_CHECKING:
     from rota.plan.planner.entry import PlanEntry
 
-#: Of many hosts and jobs only so many are named.
+#: How many hosts and jobs are named.
 _NAMED: Final = 5
 
 
@@ -37,7 +37,7 @@ def missing_words(plan: Plan, entry: PlanEntry, missing: int) -> list[str]:
 
 
 def missing_now(plan: Plan, entry: PlanEntry) -> int:
-    """Of what a reservation was granted, that which it could not have now."""
+    """The resources of a reservation that it could not have now."""
     missing = entry.resources & (~plan.site.usable | plan.site.asleep)
     for other in plan.running.values():
         if other is entry or other.home != entry.home or other.ask.types.besteffort:
@@ -48,7 +48,7 @@ def missing_now(plan: Plan, entry: PlanEntry) -> int:
 
 
 def begins_with_rest(plan: Plan, entry: PlanEntry) -> float | None:
-    """When a reservation of which hosts may not be used would begin with what is there; None: it would not."""
+    """When a reservation with unusable hosts would begin without them; None: it would not."""
     away = entry.resources & ~plan.site.usable & ~plan.site.asleep
     assert entry.start is not None
     begins = entry.start + plan.patience_s
@@ -56,14 +56,14 @@ def begins_with_rest(plan: Plan, entry: PlanEntry) -> float | None:
 
 
 def is_lacking(plan: Plan, entry: PlanEntry) -> bool:
-    """Is it a reservation with hosts that may not be used now?"""
+    """Is it a reservation some of whose hosts may not be used now?"""
     if plan.counted or not entry.fixed or entry.start is None:
         return False
     return bool(entry.resources & ~plan.site.usable & ~plan.site.asleep)
 
 
 def count_missing(plan: Plan, entry: PlanEntry) -> str:
-    """In words, how much is missing of what a reservation was granted; empty: nothing is."""
+    """In words, how many resources of a reservation are missing; empty: none."""
     missing = 0 if plan.counted else missing_now(plan, entry)
     if not missing:
         return ""

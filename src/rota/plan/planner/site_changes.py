@@ -19,7 +19,7 @@ def change_site(plan: Plan, site: Site, now: float) -> None:
     passes.finish(plan)
     plan.now = now
     staying = [*plan.running.values(), *plan.reserved.values()]
-    staying.sort(key=lambda entry: _depth(plan, entry))  # containers before what lies in them
+    staying.sort(key=lambda entry: _depth(plan, entry))  # containers before their inner jobs
     ids = {entry.id: plan.site.ids(entry.resources) for entry in staying} if not plan.counted else {}
     counted: list[PlanEntry] = []
     for entry in plan.entries.values():
@@ -55,7 +55,7 @@ def change_site(plan: Plan, site: Site, now: float) -> None:
 
 
 def _all_again(plan: Plan, counted: list[PlanEntry], now: float) -> Iterator[None]:
-    """Plan everybody who waits anew on a new site; so far they are counted in their quotas as they were."""
+    """Plan all waiting jobs on the new site. Before, give back what their old places counted in quotas."""
     waiting = [entry for entry in plan.entries.values() if entry.state == WAITING and not entry.fixed]
     for number, entry in enumerate(counted, 1):
         if plan.quotas is not None and entry.counted is not None:
@@ -70,7 +70,7 @@ def _all_again(plan: Plan, counted: list[PlanEntry], now: float) -> Iterator[Non
 
 
 def _depth(plan: Plan, entry: PlanEntry) -> int:
-    """In how many containers it lies."""
+    """How many containers it is nested in."""
     depth = 0
     while entry.home:
         entry, depth = plan.entries[entry.home], depth + 1
@@ -78,7 +78,7 @@ def _depth(plan: Plan, entry: PlanEntry) -> int:
 
 
 def _unchoose(plan: Plan) -> None:
-    """Those that were about to begin wait again."""
+    """Let the jobs that were about to begin wait again."""
     for entry in plan.starting:
         klass = plan.besteffort_class if entry.ask.types.besteffort else plan.class_of(entry.ask)
         if entry not in klass.jobs:
@@ -98,13 +98,13 @@ def change_rules(
 ) -> None:
     """Queues, quotas, limits or resources changed: what runs stays, all others are planned again.
 
-    `usage`: what has ended comes to, if that may be something else than before.
+    `usage`: the use of ended jobs, if it must be replaced.
     """
     passes.finish(plan)
     _unchoose(plan)
     waiting = [entry for klass in (*plan.classes, plan.besteffort_class) for entry in klass.jobs]
     for entry in plan.entries.values():
-        entry.counted = None  # the old quotas are gone with all that they counted
+        entry.counted = None  # the old quotas are dropped with all that they counted
     if quotas is not None and plan.quotas is not None:
         quotas.remember(plan.quotas.spent)
     plan.policy, plan.quotas, plan.limits = policy, quotas, dict(limits)

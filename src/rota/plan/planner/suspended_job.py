@@ -1,4 +1,4 @@
-"""A suspended job: the cores that it comes back to, and for how long."""
+"""A suspended job: the cores that it resumes on, and for how long."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rota.plan.timeline.shapes import Shape, Short
 
 
 class ExactShape(Shape):
-    """These resources and no others."""
+    """The shape of exactly these resources."""
 
     def __init__(self, mask: int) -> None:
         self.fits = []
@@ -29,7 +29,7 @@ class ExactShape(Shape):
 
 
 class SuspendedJob:
-    """A suspended job, and what it comes back to."""
+    """A suspended job, and what it needs to resume."""
 
     __slots__ = ("entry", "hard", "ids", "left_s", "mask", "since", "until")
 
@@ -38,15 +38,15 @@ class SuspendedJob:
     ) -> None:
         self.entry = entry
         self.ids = ids
-        self.mask = mask  #: of its resources, those that the present site knows
+        self.mask = mask  #: the ones that the present site still has
         self.left_s = left_s
         self.hard = hard  #: does a walltime end it?
         self.since = since
-        self.until = since  #: so long it keeps its ballast if it has no planned start
+        self.until = since  #: it keeps memory and the like until then, if it has no planned start
 
 
 def prepare(pinned: SuspendedJob) -> None:
-    """Its one option: its own cores, for what is left."""
+    """Give it one option: its own cores, for the time that it has left."""
     entry = pinned.entry
     entry.options = [Option(ExactShape(pinned.mask), pinned.left_s, pinned.hard)]
     entry.least, entry.shortest, entry.kind = pinned.mask.bit_count(), pinned.left_s, None

@@ -1,8 +1,8 @@
-"""Jobs that are suspended: their cores are free for others, their memory, disk, GPUs and limit units are not.
+"""Suspension: a job gives up its cores, and keeps its memory, disk, GPUs and limit units.
 
-Who resumes stands in line by its rank like anybody else, but for exactly its own cores and for the time that it
-has left. What it keeps meanwhile is its *ballast*: held until it begins again or, while nobody knows when that is,
-for a while that is made longer whenever it is over.
+A job that resumes is ranked like any other, but wants exactly its own cores, for the time that it has left. What
+it keeps meanwhile is its *ballast*. It is held until the job begins again. While that moment is unknown, it is
+held for a time that is extended whenever it is over.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from rota.plan.planner.plan import Plan
 from rota.plan.planner.suspended_job import SuspendedJob
 from rota.plan.policy.quota_rules import quota_subject
 
-#: Nobody is expected to be away for less.
+#: No job is expected to be suspended for less.
 _LEAST_S = 60.0
 
 
-# ------------------------------------------------------------------ what happens to it
+# ------------------------------------------------------------------ events
 
 
 def suspend(plan: Plan, id: int, now: float, *, left_s: float) -> None:
-    """A running job was suspended: others may have its cores. One that resumes, and has not yet, waits no more."""
+    """Suspend a running job: its cores are free. A job that waits to resume stays suspended."""
     passes.finish(plan)
     plan.now = now
     entry = plan.entries[id]
@@ -48,7 +48,7 @@ def suspend(plan: Plan, id: int, now: float, *, left_s: float) -> None:
     plan.drop(entry, since=now)
     plan.overlapping.discard(id)
     ids = tuple(plan.site.ids(entry.resources))
-    # Until then nobody else was promised what it keeps.
+    # Until then its ballast was promised to no other job.
     until = entry.end
     _pin(plan, SuspendedJob(entry, ids, entry.resources, left_s=left_s, hard=hard, since=now), until)
     passes.run(plan, backfill.on_freed(plan, freed, now), now, f"job {id} was suspended")
@@ -57,7 +57,7 @@ def suspend(plan: Plan, id: int, now: float, *, left_s: float) -> None:
 def adopt(
     plan: Plan, id: int, ask: Ask, *, ids: Iterable[int], left_s: float, hard: bool, since: float, now: float
 ) -> None:
-    """A job that was suspended before there was this plan."""
+    """A job that was suspended before this plan existed."""
     passes.finish(plan)
     plan.now = now
     entry = PlanEntry(id, ask, since)
@@ -85,13 +85,13 @@ def _pin(plan: Plan, pinned: SuspendedJob, until: float) -> None:
 
 
 def _without_moments(ask: Ask) -> Ask:
-    """It has begun in time, whatever that was."""
+    """The same job without start time, expiry and deadline: it has begun, so they do not matter any more."""
     types = msgspec.structs.replace(ask.types, expire=None, deadline=None, postpone=None)
     return msgspec.structs.replace(ask, at=None, types=types)
 
 
 def resume(plan: Plan, id: int, now: float, *, left_s: float, submitted: float, serial: int) -> None:
-    """It wants to go on: it is queued by its rank, for exactly its cores."""
+    """Queue a suspended job by its rank, for exactly its cores."""
     passes.finish(plan)
     plan.now = now
     pinned = plan.suspended.get(id)
@@ -108,7 +108,7 @@ def resume(plan: Plan, id: int, now: float, *, left_s: float, submitted: float, 
 
 
 def _stand_back(plan: Plan, pinned: SuspendedJob, now: float) -> None:
-    """It was about to resume, and stays suspended."""
+    """A job that waits to resume stays suspended."""
     entry = pinned.entry
     if entry.state != WAITING:
         return
@@ -122,13 +122,13 @@ def _stand_back(plan: Plan, pinned: SuspendedJob, now: float) -> None:
 
 
 def begun(plan: Plan, entry: PlanEntry) -> None:
-    """It goes on: what it held as ballast it holds as a running job by now."""
+    """It runs again: it holds as a running job what was its ballast."""
     plan.ledger.give(~entry.id)
     del plan.suspended[entry.id]
 
 
 def gone(plan: Plan, id: int, now: float) -> list[tuple[float, float]]:
-    """It has ended, or will never resume. When something became free."""
+    """It has ended, or will never resume. Returns the spans in which its ballast becomes free."""
     pinned = plan.suspended.pop(id, None)
     if pinned is None:
         return []
@@ -136,17 +136,17 @@ def gone(plan: Plan, id: int, now: float) -> list[tuple[float, float]]:
     return [(now, max(pinned.until, now))]
 
 
-# ------------------------------------------------------------------ what it wants, and what it keeps
+# ------------------------------------------------------------------ ballast
 
 
 def stays(plan: Plan, pinned: SuspendedJob, now: float) -> None:
-    """It has not come back for long: it keeps its ballast for longer, and plans in the way move."""
+    """It is suspended for longer than expected: it keeps its ballast, and plans in the way move."""
     passes.finish(plan)
     entry, old = pinned.entry, pinned.until
     pinned.until = new_end(pinned.since, now)
     heappush(plan.overdue, (pinned.until, entry.id))
     if entry.start is not None:
-        return  # it is known when it comes back
+        return  # its planned start says when it resumes
     moving = [
         other
         for other in (*plan.starting, *(each for klass in plan.classes for each in klass.jobs))
@@ -173,7 +173,7 @@ def _make_way(plan: Plan, moving: list[PlanEntry], now: float) -> Iterator[None]
 
 
 def _meet(plan: Plan, pinned: SuspendedJob, other: PlanEntry) -> bool:
-    """Do both want something that is not a core, of which there may be too little?"""
+    """Do both need something other than cores that may not suffice for two?"""
     entry = pinned.entry
     if entry.everywhere.keys() & other.everywhere.keys():
         return True
@@ -184,6 +184,6 @@ def _meet(plan: Plan, pinned: SuspendedJob, other: PlanEntry) -> bool:
 
 
 def site_changed(plan: Plan) -> None:
-    """Its cores may have come or gone. The ledger is new and knows of nobody."""
+    """Find the cores of suspended jobs on the new site."""
     for pinned in plan.suspended.values():
         pinned.mask = plan.site.mask(id for id in pinned.ids if plan.site.knows(id))

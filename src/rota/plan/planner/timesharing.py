@@ -1,4 +1,4 @@
-"""Who may hold the same resources at the same time as whom."""
+"""Which jobs may hold the same resources at the same time."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def may_share(one: Ask, other: Ask) -> bool:
 
 
 def may_overlap(one: Ask, other: Ask) -> bool:
-    """The same, but for parts of a core, which are not a matter of two alone."""
+    """May both hold the same whole cores? (Parts of a core depend on all jobs there, see `full_cores`.)"""
     return not (one.share and other.share) and may_share(one, other)
 
 
 def full_cores(sharing: Iterable[PlanEntry], most: int) -> Iterator[tuple[int, float, float]]:
-    """Cores of which more than so many hundredths are taken, and from when to when."""
+    """The cores of which more than `most` hundredths are taken, and from when to when."""
     edges: dict[int, list[tuple[float, int]]] = {}
     for entry in sharing:
         if entry.ask.share and entry.start is not None and entry.end is not None:

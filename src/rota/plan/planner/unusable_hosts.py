@@ -13,7 +13,7 @@ from rota.plan.reasons import Waits
 from rota.plan.site.resources import ASLEEP, DRAINED, LEAVING, Site
 from rota.plan.timeline.shapes import Shape
 
-#: Of many names only so many are listed.
+#: How many hosts or jobs are listed by name.
 NAMED: Final = 5
 
 
@@ -27,7 +27,7 @@ def away_hosts(site: Site, hosts: list[str]) -> Waits:
 
 
 def away_text(site: Site, hosts: Iterable[str]) -> str:
-    """How each of these hosts is that may not be used."""
+    """Why each of these hosts may not be used."""
     return ", ".join(
         (f"{host} is {why}" if (why := site.away.get(host, "")) else f"{host} may not")
         + (f" ({said})" if (said := site.reasons.get(host)) else "")
@@ -36,7 +36,7 @@ def away_text(site: Site, hosts: Iterable[str]) -> str:
 
 
 def _undone(site: Site, words: dict[str, str]) -> str:
-    """What would let hosts be used: first those about which somebody decided, then those that miss their agent."""
+    """The command that brings hosts back: first for hosts that were drained or marked, then for missing agents."""
     recorded = {host: why for host, why in words.items() if host not in site.silent}
     if recorded:
         said = next(iter(recorded.values()))
@@ -49,7 +49,7 @@ def _undone(site: Site, words: dict[str, str]) -> str:
 
 
 def quoted(hosts: Iterable[str]) -> str:
-    """These hosts as a word of a shell."""
+    """These hosts as one shell word."""
     names = fold(hosts)
     return f"'{names}'" if "[" in names else names
 
@@ -60,7 +60,7 @@ def listed(hosts: Sequence[str]) -> str:
 
 
 def nowhere(plan: Plan, entry: PlanEntry, reason: Waits) -> Waits:
-    """It may only be that too many hosts cannot be used now."""
+    """Why a job fits nowhere: if it would fit with all hosts usable, those hosts; otherwise this reason."""
     site = plan.site
     away = site.everything & ~site.usable
     if plan.counted or not away:

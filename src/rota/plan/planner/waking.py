@@ -1,7 +1,7 @@
-"""Hosts that sleep, in a plan: usable from the moment at which they can be awake, and not before.
+"""Sleeping hosts in a plan: usable from the moment at which they can be awake.
 
-What sleeps lies last in the order of preference (`plan.site.resources`) and is taken only where nothing that is
-awake does as well. Nothing here wakes anybody; `core.machines.energy` does, and asks here who is wanted when.
+They are last in the order of preference (`plan.site.resources`), so a plan takes them only where no host that is
+awake would do. `core.machines.energy` wakes them, and asks here when they are needed.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from rota.plan.reasons import Waits
 from rota.plan.site.resources import Site
 from rota.units import about_duration
 
-#: Of many names only so many are said.
+#: How many hosts are named.
 _NAMED: Final = 5
 
 
 def ready_times(site: Site, now: float) -> list[tuple[float, int]]:
-    """When what sleeps can be used, were it wanted now: (moment, resources). Always later than now."""
+    """When sleeping hosts could be used if they were woken now: (moment, resources). Always later than now."""
     found = []
     for since, mask in site.sleeping.items():
         if since is None:
             found.append((now + site.wake_s, mask))
             continue
         expected = since + site.wake_s
-        # Like a job past its estimate: nobody knows, but it will not be at once.
+        # It should be awake by now. Guess as for a job that has overrun.
         found.append((expected if expected > now else new_end(since, now), mask))
     return found
 
 
 def next_starts(plan: Plan, hosts: Iterable[str]) -> dict[str, float]:
-    """Of these hosts those on which something is planned: the first start there."""
+    """The first planned start on each of these hosts; hosts without one are left out."""
     site = plan.site
-    left = 0  #: of hosts of which nothing is known yet
+    left = 0  #: resources of hosts that no start was found for yet
     for host in hosts:
         left |= site.hosts.get(host, 0)
     planned = [
@@ -45,7 +45,7 @@ def next_starts(plan: Plan, hosts: Iterable[str]) -> dict[str, float]:
         for entry in plan.entries.values()
         if entry.state == WAITING and entry.start is not None and entry.resources & left
     ]
-    # Where only the first waits, it has no place of its own.
+    # With strict FCFS the first job has no place in the plan.
     planned += [
         klass.prospect for klass in plan.classes if klass.prospect is not None and klass.prospect[1] & left
     ]
@@ -58,13 +58,13 @@ def next_starts(plan: Plan, hosts: Iterable[str]) -> dict[str, float]:
 
 
 def why(plan: Plan, entry: PlanEntry) -> Waits | None:
-    """What to say of a job whose planned resources sleep; None: that is not what it waits for."""
+    """The reason of a job that waits for its hosts to wake; None: it waits for something else."""
     site, start = plan.site, entry.start
     if plan.counted or start is None or not (sleeping := entry.resources & site.asleep):
         return None
     latest = max(ready for ready, mask in ready_times(site, plan.now) if mask & sleeping)
     if start > latest + 1.0:
-        return None  # it waits for somebody's end, and they will be woken in time
+        return None  # it waits for another job, and its hosts will be woken in time
     hosts = site.hosts_of(sleeping)
     named = ", ".join(hosts) if len(hosts) <= _NAMED else fold(hosts)
     left = max(start, latest if start <= plan.now else start) - plan.now
