@@ -1,4 +1,4 @@
-"""Writes answers: JSON, streams and errors, all with the headers that keep a browser careful."""
+"""Builds HTTP responses: JSON, streams and errors, all with the security headers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rota.errors import RotaError, TimedOut
 
 
 def response(operation: Operation, answer: Any) -> ASGIApp:
-    """What a handler answered, as bytes."""
+    """The response for the result of a handler."""
     if isinstance(answer, RawAnswer):
         kind = answer.kind or operation.kind
         if operation.answer is None:
@@ -37,7 +37,7 @@ def response(operation: Operation, answer: Any) -> ASGIApp:
 
 
 async def streamed(operation: Operation, parts: AsyncIterator[bytes], *, only_headers: bool) -> ASGIApp:
-    """A stream, whose first part is waited for: what goes wrong until then is still told with a status."""
+    """The response for a stream. It waits for the first part, so that an early error still gets an HTTP status."""
     try:
         first = await anext(parts)
     except StopAsyncIteration:
@@ -49,7 +49,7 @@ async def streamed(operation: Operation, parts: AsyncIterator[bytes], *, only_he
 
 
 def problem(error: RotaError) -> ASGIApp:
-    """An error, with what a program needs to know of it in headers."""
+    """The response for an error, with `Retry-After` and similar headers."""
     headers = {}
     if isinstance(error, TooMany):
         headers["retry-after"] = str(error.after_s)
@@ -58,13 +58,13 @@ def problem(error: RotaError) -> ASGIApp:
     if isinstance(error, NotAllowed):
         headers["allow"] = ", ".join(error.allowed)
     if isinstance(error, Ambiguous | HeadersTooLarge | TimedOut | TooLarge):
-        headers["connection"] = "close"  # the rest of it is not read
+        headers["connection"] = "close"  # the rest of the request is not read
     body = msgspec.json.encode(error_body(error))
     return Response(body, status_of(error), headers=headers, media_type="application/json")
 
 
 class _Streamed:
-    """Sends a stream, and ends it whatever becomes of its reader."""
+    """Sends a stream, and closes its source even if the client disconnects."""
 
     def __init__(self, kind: str, first: bytes, rest: AsyncIterator[bytes]) -> None:
         self._kind, self._first, self._rest = kind, first, rest
@@ -89,7 +89,7 @@ async def _close(parts: AsyncIterator[bytes]) -> None:
 
 
 def guarded(send: Send) -> Callable[[Message], Awaitable[None]]:
-    """The same, with our headers; nothing is kept by anybody unless it says so."""
+    """Wraps `send` to add the security headers, and `no-store` unless caching is set."""
 
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -1,4 +1,4 @@
-"""Who asks: a token in a header, or a browser with a session cookie and a token against forged requests."""
+"""Credentials of a request: a bearer token, or a session cookie with a CSRF token."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from rota.errors import Denied
 
 CSRF_HEADER: Final = "x-rota-csrf"
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-#: Tokens of runners and of the gateway itself are for other doors.
+#: Tokens of runners and of the gateway are not accepted over HTTP.
 _TOKEN: Final = re.compile(r"rota_(user|admin)_[A-Za-z0-9_-]{8,128}")
-#: A session is good in its cookie only, which no script can read; and nothing else is good there.
+#: A session token is valid only in its cookie, which scripts cannot read; no other token is valid there.
 _SESSION: Final = re.compile(r"rota_session_[A-Za-z0-9_-]{8,128}")
 
 
 class Credential(Struct, frozen=True):
-    """A token, and whether the browser sent it by itself."""
+    """A token, and whether it came in a cookie, which browsers send on their own."""
 
     token: str
     by_cookie: bool = False
 
 
 class Forgery:
-    """Knows for each session the token that only its own page can send.
+    """Derives and checks the CSRF token of each session.
 
-    It follows from a secret that outlives this process, so that open pages survive its restart.
+    Tokens derive from a secret that outlives this process, so open pages survive a restart.
     """
 
     def __init__(self, secret: str) -> None:
@@ -40,7 +40,7 @@ class Forgery:
         return hmac.new(self._secret, session.encode(), hashlib.sha256).hexdigest()
 
     def check(self, credential: Credential, method: str, sent: str) -> None:
-        """Raises `Denied` for a change that a browser may have been tricked into."""
+        """Raises `Denied` for a change by cookie without a valid CSRF token."""
         if not credential.by_cookie or method in _SAFE:
             return
         if not hmac.compare_digest(self.token(credential.token).encode(), sent.encode("utf-8", "replace")):
@@ -48,12 +48,13 @@ class Forgery:
 
 
 def cookie_name(port: int) -> str:
-    """Browsers send cookies to all ports of a host: two deployments on one must not overwrite each other's."""
+    """The name contains the port: browsers send cookies to all ports of a host, and deployments must not overwrite
+    each other's."""
     return f"__Host-rota-{port}"
 
 
 def find(headers: dict[str, str], cookie: str) -> Credential:
-    """The credential of a request. Raises `Unauthorized`. A header wins: only scripts send one."""
+    """The credential of a request. The header wins over the cookie. Raises `Unauthorized`."""
     if "authorization" in headers:
         scheme, _, token = headers["authorization"].partition(" ")
         if scheme.lower() != "bearer" or not _TOKEN.fullmatch(token.strip()):
@@ -71,5 +72,5 @@ def find(headers: dict[str, str], cookie: str) -> Credential:
 
 
 def set_cookie(cookie: str, token: str, *, max_age_s: int) -> str:
-    """The value of a Set-Cookie header; no age takes the cookie away."""
+    """The value of a Set-Cookie header; an age of 0 deletes the cookie."""
     return f"{cookie}={token}; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age={max_age_s}"

@@ -1,8 +1,7 @@
-"""The event stream: what changed at the manager, told to every page that is open.
+"""The event stream: changes at the manager, sent to every open page.
 
-One connection to the manager feeds all readers, while there are any. What was told lately is kept, so that a
-page that was cut off goes on where it was; and a reader that is slow gets what it missed merged into one
-event, so nobody's backlog grows.
+One connection to the manager feeds all readers, as long as there are any. Recent events are kept, so that a page
+resumes after a lost connection. A slow reader gets the events it missed merged into one, so no backlog grows.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ log = logging.getLogger("rota.api")
 _KEPT: Final = 1000
 _PING_S: Final = 15.0
 _AGAIN_S: Final = 1.0
-#: The feed goes on for so long without readers: most of them come back.
+#: How long the feed continues without readers: most come back soon.
 _LINGER_S: Final = 60.0
-#: Named one by one in one event; beyond this it is said only that they are many.
+#: Jobs or groups listed in one event; above this it only says that there are many.
 _MOST: Final = 1000
 
 
 class FeedEvent(Struct, frozen=True):
-    """A piece of news with its number, and as it is sent."""
+    """A numbered change, and its encoded form."""
 
     number: int
     news: FeedView
@@ -41,12 +40,12 @@ class FeedEvent(Struct, frozen=True):
 
 
 def event(number: int, news: FeedView) -> FeedEvent:
-    """Encoded once, however many read it."""
+    """Encode a change once for all readers."""
     return FeedEvent(number, news, msgspec.json.encode(news))
 
 
 def merge(news: list[FeedView]) -> FeedView:
-    """Several pieces of news as one."""
+    """Merge several changes into one."""
     last = news[-1]
     jobs: dict[int, tuple[int, str, int]] = {}
     groups: dict[str, dict[str, int]] = {}
@@ -67,7 +66,7 @@ def merge(news: list[FeedView]) -> FeedView:
 
 
 class EventFeed:
-    """Keeps a stream open to the manager while somebody reads, and what it said lately."""
+    """Holds a stream to the manager open while there are readers, and keeps the recent events."""
 
     def __init__(
         self, connections: ManagerConnections, token: str, *, kept: int = _KEPT, linger_s: float = _LINGER_S
@@ -79,10 +78,10 @@ class EventFeed:
         self._linger_s = linger_s
         self._readers: set[asyncio.Event] = set()
         self._wanted = asyncio.Event()
-        self.stream = ""  #: another one whenever something may have been missed; empty: there is no feed now
+        self.stream = ""  #: a new id whenever events may have been missed; empty: not connected
 
     async def run(self) -> None:
-        """Feed whenever somebody reads; where the manager has gone, again when it is back."""
+        """Follow the manager whenever there are readers, and reconnect when it comes back."""
         while True:
             await self._wanted.wait()
             leaving = asyncio.create_task(self._unwanted())
@@ -100,7 +99,7 @@ class EventFeed:
                 await asyncio.sleep(_AGAIN_S)
 
     async def _unwanted(self) -> None:
-        """Until nobody has read for a while."""
+        """Return once there have been no readers for a while."""
         while True:
             await asyncio.sleep(self._linger_s)
             if not self._readers:
@@ -114,19 +113,19 @@ class EventFeed:
                 if self.stream:
                     self.told(news)
                 else:
-                    # From here on nothing is missed. What happened before is not known: everybody looks anew.
+                    # No event is missed from here on. Earlier ones are unknown, so all readers reload.
                     self.began()
         finally:
             await client.close()
 
     def began(self) -> None:
-        """The manager tells everything from now on."""
+        """The subscription at the manager has started."""
         self.stream = secrets.token_hex(4)
         self._events.clear()
         self._wake()
 
     def told(self, news: FeedView) -> None:
-        """The manager told something."""
+        """The manager sent a change."""
         self._last += 1
         self._events.append(event(self._last, news))
         self._wake()
@@ -140,7 +139,7 @@ class EventFeed:
             reader.set()
 
     async def read(self, last_seen: str, over: asyncio.Future[None] | None = None) -> AsyncIterator[bytes]:
-        """Server-sent events for one reader, from what it saw last, until it is `over` for it."""
+        """Server-sent events for one reader, after the last one it saw, until `over` is done."""
         woken = asyncio.Event()
         self._readers.add(woken)
         self._wanted.set()
@@ -168,7 +167,7 @@ class EventFeed:
             self._readers.discard(woken)
 
     def _reaches(self, stream: str, seen: int) -> bool:
-        """Is everything kept that came after this?"""
+        """Are all events after this one still kept?"""
         oldest = self._events[0].number if self._events else self._last + 1
         return stream == self.stream and oldest - 1 <= seen <= self._last
 

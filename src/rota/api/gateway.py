@@ -1,4 +1,4 @@
-"""The gateway: from an HTTP request to a checked `ApiRequest`, from an answer or an error to bytes."""
+"""The ASGI application: turns an HTTP request into a checked `ApiRequest`, and the result into a response."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from rota.wire.codec import UNSENDABLE
 
 log = logging.getLogger("rota.api")
 
-#: An element of an array instead of a job's id.
+#: An element of an array (12_3) in the place of a job id.
 _ELEMENT: Final = re.compile(r"[1-9][0-9]{0,17}_[0-9]{1,10}")
 
 
 class Gateway:
-    """The application."""
+    """The ASGI application of the gateway."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Gateway:
         try:
             await answer(scope, receive, guarded(send))
         except (ClientDisconnect, ConnectionError):
-            pass  # nobody is there any more
+            pass  # the client has disconnected
 
     async def _answer(self, scope: Scope, receive: Receive) -> ASGIApp:
         method, raw = scope["method"], scope["raw_path"]
@@ -83,15 +83,15 @@ class Gateway:
             return await self._do(operation, place, Request(scope, receive), headers)
         except WireError as error:
             if error.code == UNSENDABLE:
-                # JSON has no bounds for numbers; what we speak with the manager has.
+                # JSON numbers have no bounds; the manager's protocol has.
                 return problem(BadInput(error.message, hint="use numbers of at most 64 bits"))
             return problem(error)
         except RotaError as error:
             return problem(error)
         except ClientDisconnect:
-            return Response(status_code=400)  # nobody will see it
+            return Response(status_code=400)  # the client has disconnected
         except asyncio.CancelledError:
-            # This process ends, for the manager did: what is left of it is enough to say so.
+            # This process is stopping because the manager has ended; it can still say so.
             return problem(NoManager("the manager is not there any more", hint="try again in a moment"))
         except Exception:
             log.exception("%s %r failed", method, raw)
@@ -115,7 +115,7 @@ class Gateway:
         return await self._done(operation, credential, place, request, headers)
 
     async def _refuse_unknown(self, credential: Credential, address: str) -> None:
-        """Who guesses pays, and nobody else: only what turns out to be wrong is counted, and that once."""
+        """Raises for a token that the manager refuses. Each invalid token counts once against the address."""
         new = self.services.connections.verdicts.lookup(credential.token) is None
         if not await self.services.connections.known(credential.token):
             if new:
@@ -133,7 +133,7 @@ class Gateway:
         try:
             async with asyncio.timeout(operation.patience_s):
                 if credential is not None and (operation.body is not None or operation.role == "admin"):
-                    await self._known(operation, credential)  # before a byte of the body is read
+                    await self._known(operation, credential)  # before the body is read
                 if credential is not None and _ELEMENT.fullmatch(place.get("id", "")):
                     place = place | {"id": await self._element(credential, place["id"])}
                 with self.services.limits.body() as held:
@@ -162,6 +162,6 @@ class Gateway:
         return str(page.jobs[0].id)
 
     async def _known(self, operation: Operation, credential: Credential) -> None:
-        """Raises for who is nobody, and for who may not do this anyway; the manager is still the one to decide."""
+        """Raises early for an unknown token, or one without the role; the manager still decides."""
         if await self.services.connections.role(credential.token) != "admin" and operation.role == "admin":
             raise Denied("this is for administrators", hint="use the token of one")

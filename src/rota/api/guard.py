@@ -1,7 +1,6 @@
-"""Refuses what does not come from us: foreign hosts (DNS rebinding), foreign pages, sizes beyond reason.
+"""Checks the headers of every request before anything else: Host (DNS rebinding), Origin (cross-site), size.
 
-It looks at headers only, before anything else is done, and adds the headers that keep a browser from
-interpreting what it should only show.
+It also defines the security headers of every response.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from rota.api.problems import Ambiguous, Foreign, HeadersTooLarge, Misdirected
 from rota.errors import BadInput
 
 _HEADERS_MAX: Final = 32 << 10
-#: Of these only one may be sent: two would be understood differently by different readers.
+#: Headers that may occur only once: two would be interpreted differently by different parsers.
 _ONCE: Final = frozenset({"host", "origin", "authorization", "content-type", "x-rota-csrf"})
 
 _POLICY: Final = "; ".join(
@@ -29,7 +28,7 @@ _POLICY: Final = "; ".join(
         "form-action 'none'",
     )
 )
-#: With every answer.
+#: Sent with every response.
 HEADERS: Final = (
     (b"content-security-policy", _POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
@@ -42,7 +41,7 @@ HEADERS: Final = (
 
 
 class Guard:
-    """Knows by which names we may be called."""
+    """Knows the host names under which this gateway may be addressed."""
 
     def __init__(self, hosts: list[str], port: int) -> None:
         names = {"localhost", "127.0.0.1", "[::1]", *(_bracketed(host.lower()) for host in hosts)}
@@ -51,9 +50,9 @@ class Guard:
             self._hosts |= names
 
     def check(self, headers: list[tuple[bytes, bytes]], *, page: bool) -> dict[str, str]:
-        """The headers by name. Raises when the request is not meant for us, or not by a page of ours.
+        """The headers by name. Raises if the request is for another host or comes from another site.
 
-        Following a link to a `page` from elsewhere is no harm; what programs ask for is nobody else's business.
+        A link from another site to a `page` is harmless; a request of another site to the API is not.
         """
         if sum(len(name) + len(value) for name, value in headers) > _HEADERS_MAX:
             raise HeadersTooLarge("the headers are too large", hint="send fewer cookies")

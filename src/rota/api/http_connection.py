@@ -1,4 +1,4 @@
-"""One HTTP connection: uvicorn's, with a limit on how long others take to ask and to read, and our own refusal."""
+"""One HTTP connection: uvicorn's protocol with timeouts for slow clients, and our own answer to invalid HTTP."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from rota.errors import BadInput
 
 #: The head of a request must be complete in this time.
 _HEAD_S: Final = 20.0
-#: Who takes nothing of an answer or a stream for so long is cut off: it is kept in memory for them.
+#: A client that reads nothing of a response for so long is disconnected: unread data stays in memory.
 _UNREAD_S: Final = 120.0
-#: Where there is no room for others, only so long.
+#: The same when the connection limit is reached.
 _UNREAD_FULL_S: Final = 2.0
 
 
 class HttpConnection(H11Protocol):
-    """Hangs up on those who never finish asking, or reading; they would take the place of others."""
+    """Disconnects clients that never finish a request or never read the response: they would block others."""
 
     _patience: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
-    heard = 0.0  #: when they last said something of a request that has begun, or came
-    _stuck = 0.0  #: since when there is more to send than they have read; 0 if there is not
-    _read = 0.0  #: when they had last read something of that, as far as was seen
-    _left = 0  #: bytes that were then still to be read
+    heard = 0.0  #: when the client last sent part of a request, or connected
+    _stuck = 0.0  #: since when writing is paused because the client reads too slowly; 0: it is not
+    _read = 0.0  #: when the client was last seen to read
+    _left = 0  #: bytes that were unread then
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -66,7 +66,7 @@ class HttpConnection(H11Protocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def waited_for(self) -> float | None:
-        """Since when it is their turn to say something, or to read; None if it is ours."""
+        """Since when the client has been expected to send or read; None: it is the server's turn."""
         if self._stuck:
             now, left = self.loop.time(), self.transport.get_write_buffer_size()
             if left < self._left:
@@ -91,7 +91,7 @@ class HttpConnection(H11Protocol):
         self._hang_up()
 
     def _hang_up(self) -> None:
-        """Close it; where they have not even read what was sent, that would wait for them."""
+        """Close the connection. With unread data an orderly close would wait for the client, so it is aborted."""
         if self.transport.get_write_buffer_size():
             self.transport.abort()
         else:
@@ -107,14 +107,14 @@ class HttpConnection(H11Protocol):
             self._unread = None
 
     def _look(self, before: int) -> None:
-        """Has anything been read since?"""
+        """Abort if the client has read nothing since the last look."""
         if self.transport.get_write_buffer_size() < before:
             self._watch_reading()
         else:
             self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
-        """What is not HTTP gets an answer like everything else."""
+        """Answer invalid HTTP with our JSON error and headers."""
         body = msgspec.json.encode(error_body(BadInput("this is not a valid HTTP request", hint="see RFC 9112")))
         headers = [
             (b"content-type", b"application/json"),

@@ -1,7 +1,7 @@
-"""Connections to the manager: a few for each credential that has been used lately.
+"""A pool of connections to the manager, a few per recently used credential.
 
-Every connection is opened with the credential of whoever asks, so that the manager decides what is allowed;
-the gateway adds no rights of its own.
+Each connection is opened with the credential of the request, so the manager decides what is allowed and the
+gateway adds no rights of its own.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from rota.home import Home
 
 T = TypeVar("T")
 
-#: Connections of one credential: one slow question keeps no other waiting.
+#: Connections per credential, so that one slow request does not block the others.
 _PER_TOKEN: Final = 4
 _TOKENS: Final = 64
-#: Connections that are being made at once, whoever wants them: somebody may be guessing tokens.
+#: Connections being opened at once, for all credentials together: limits the cost of guessed tokens.
 _DIALLING: Final = 8
 _IDLE_S: Final = 60.0
 _TIMEOUT_S: Final = 30.0
 
 
 class _Link:
-    """A connection that is used by one request at a time."""
+    """A connection, used by one request at a time."""
 
     def __init__(self, client: AsyncClient) -> None:
         self.client = client
@@ -48,12 +48,12 @@ class _Bundle:
     def __init__(self) -> None:
         self.free: list[_Link] = []
         self.turn = asyncio.Semaphore(_PER_TOKEN)
-        self.users = 0  #: requests that have a connection, or wait for one
+        self.users = 0  #: requests that use or wait for a connection
         self.used = time.monotonic()
 
 
 class ManagerConnections:
-    """Asks the manager in the name of others."""
+    """Sends requests to the manager with the credentials of users."""
 
     def __init__(self, home: Home, own_token: str) -> None:
         self._home = home
@@ -63,13 +63,13 @@ class ManagerConnections:
         self.verdicts = TokenVerdicts()
 
     async def call(self, token: str, call: Call[T]) -> T:
-        """Ask one thing."""
+        """Make one call with this token."""
         async with self.client(token) as client:
             return await client.call(call)
 
     async def known(self, token: str) -> bool:
-        """Would the manager let in who shows this? It is asked over a connection of our own: none is made for a
-        wrong token, and so guessing them takes no place from anybody."""
+        """Does the manager accept this token? Asked over the gateway's own connection: an invalid token never gets
+        one, so guessing cannot exhaust the pool."""
         known = self.verdicts.lookup(token)
         if known is None:
             known = await self.call(self._own_token, calls.check_token(token))
@@ -80,14 +80,13 @@ class ManagerConnections:
         return known
 
     async def role(self, token: str) -> str:
-        """The role of a token. Raises `Unauthorized` if the manager does not know it: it hangs up on those it
-        takes away."""
+        """The role of a token. Raises `Unauthorized` if the manager refuses it."""
         async with self.client(token) as client:
             return client.welcome.role
 
     @asynccontextmanager
     async def client(self, token: str) -> AsyncIterator[AsyncClient]:
-        """A connection for a while. One whose use failed in the middle is closed, not used again."""
+        """Borrow a connection. It is closed instead of reused if a call on it was interrupted."""
         bundle, unneeded = self._bundle(token)
         bundle.users += 1
         try:
@@ -98,7 +97,7 @@ class ManagerConnections:
                 try:
                     yield link.client
                 except Denied as error:
-                    if not link.client.connected:  # not this request was refused: the token is
+                    if not link.client.connected:  # the token was refused, not this request
                         raise self._refusal(token, error) from None
                     raise
                 except (NoManager, TimeoutError, asyncio.CancelledError, GeneratorExit):
@@ -112,7 +111,7 @@ class ManagerConnections:
                 self._bundles.pop(token, None)
 
     async def connect(self, token: str) -> AsyncClient:
-        """A connection of its own, for a stream. The caller closes it."""
+        """A dedicated connection, for a stream. The caller closes it."""
         client = AsyncClient(lambda: self._endpoint(token), timeout=_TIMEOUT_S)
         async with self._dialling:
             if self.verdicts.lookup(token) is False:
@@ -126,7 +125,7 @@ class ManagerConnections:
 
     def _refusal(self, token: str, error: Denied) -> RotaError:
         """The error for a request whose token the manager refuses."""
-        if token == self._own_token:  # not theirs: this gateway belongs to a manager that has ended
+        if token == self._own_token:  # not the user's token: our manager has ended and another one answers
             return NoManager("the manager was started anew", hint="try again in a moment")
         self.verdicts.reject(token)
         return _unauthorized(error)
@@ -135,7 +134,7 @@ class ManagerConnections:
         return msgspec.structs.replace(find(self._home, environ={}), role=role_of(token), token=token)
 
     def _bundle(self, token: str) -> tuple[_Bundle, list[_Link]]:
-        """The connections of a token, and those of another that must be closed to make room for them."""
+        """The connections of a token, and evicted connections of another token, which the caller closes."""
         bundle = self._bundles.get(token)
         unneeded: list[_Link] = []
         if bundle is None:
@@ -146,7 +145,7 @@ class ManagerConnections:
         return bundle, unneeded
 
     def _let_go(self) -> list[_Link]:
-        """Forget the token that has not been used for longest. Raises `TooMany` when all are being used."""
+        """Evict the least recently used idle token. Raises `TooMany` when all are in use."""
         idle = [token for token, bundle in self._bundles.items() if not bundle.users]
         if not idle:
             raise TooMany("too many different tokens are in use", hint="try again in a moment", after_s=5)
@@ -168,7 +167,7 @@ class ManagerConnections:
         bundle.free.append(link)
 
     async def tidy(self) -> None:
-        """Close what has not been used for a while."""
+        """Close idle connections."""
         now = time.monotonic()
         for token, bundle in list(self._bundles.items()):
             old = [link for link in bundle.free if now - link.used > _IDLE_S]

@@ -1,4 +1,4 @@
-"""The operations of the API, described once: what is routed, checked and documented comes from here."""
+"""Operations of the API: routing, checks and the OpenAPI document all derive from these descriptions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Nothing(Struct, forbid_unknown_fields=True):
 
 
 class ApiRequest:
-    """One request, checked: who asks, and for what."""
+    """One checked request: credential, parameters, body and headers."""
 
     def __init__(
         self,
@@ -47,11 +47,11 @@ class ApiRequest:
 
     @property
     def credential(self) -> Credential:
-        assert self._credential is not None, "this operation is open to everybody"
+        assert self._credential is not None, "this operation needs no credential"
         return self._credential
 
     async def call(self, call: Call[T]) -> T:
-        """Ask the manager in the name of whoever asks us."""
+        """Call the manager with the credential of this request."""
         return await self.services.connections.call(self.credential.token, call)
 
 
@@ -59,7 +59,7 @@ Handler = Callable[[ApiRequest], Awaitable[Any]]
 
 
 class RawAnswer:
-    """An answer that is not simply the operation's type as JSON."""
+    """An answer with its own bytes, headers or status, instead of a value to encode."""
 
     def __init__(
         self, body: bytes, *, headers: dict[str, str] | None = None, kind: str = "", status: int = 0
@@ -80,7 +80,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     id: str  #: stable: generated clients name their functions after it
     summary: str
     description: str = ""
-    role: str = "user"  #: open, user or admin; the manager decides in the end
+    role: str = "user"  #: open, user or admin; the manager has the last word
     place: Any = Nothing  #: parameters in the path
     query: Any = Nothing
     body: Any = None
@@ -135,7 +135,7 @@ class OperationTable:
 
 
 def read(part: str, of: str, values: object, kind: Any) -> Any:
-    """Texts as their type. Raises `BadInput` that names the part of what it is."""
+    """Convert texts to the type `kind`. Raises `BadInput` that names the part."""
     try:
         return msgspec.convert(values, type=kind, strict=False)
     except msgspec.ValidationError as error:

@@ -1,4 +1,4 @@
-"""The dashboard's files: read once, sent compressed, with names that change whenever the content does."""
+"""Static files of the dashboard: read once, sent compressed. Names under `/assets` contain a content hash."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _YEAR: Final = "public, max-age=31536000, immutable"
 
 
 class Pages:
-    """Files under one directory, and the page itself for every address that the page knows."""
+    """The files of one directory; any other path gets `index.html`, which routes in the browser."""
 
     def __init__(self, directory: Path = STATIC) -> None:
         self._files: dict[str, tuple[bytes, bytes, str]] = {}

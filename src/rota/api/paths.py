@@ -1,4 +1,4 @@
-"""Finds the operation of a path. Parts are decoded one by one, so that a name may hold a slash."""
+"""Finds the operation for a path. Segments are decoded one by one, so that a name may contain a slash."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from rota.api.problems import NotAllowed
 from rota.errors import NotFound
 
 PREFIX: Final = "/api/v1"
-#: What answers elsewhere too, where monitoring looks for it.
+#: Also served at the root, where monitoring expects them.
 AT_THE_ROOT: Final = (b"/metrics", b"/healthz")
 
 
 def is_api(raw: bytes) -> bool:
-    """Is this for a program, not the address of a page?"""
+    """Is this a path of the API, not of a page?"""
     return raw == b"/api" or raw.startswith(b"/api/") or raw in AT_THE_ROOT
 
 
 class Paths:
-    """All operations by the form of their path."""
+    """All operations by the pattern of their path."""
 
     def __init__(self, operations: list[Operation]) -> None:
         self._by_length: dict[int, list[tuple[tuple[str, ...], Operation]]] = {}
@@ -28,7 +28,7 @@ class Paths:
             form = tuple((PREFIX + operation.path).split("/"))
             self._by_length.setdefault(len(form), []).append((form, operation))
         for forms in self._by_length.values():
-            # Of `/jobs/actions` and `/jobs/{id}` the one that says more comes first.
+            # The more specific pattern first: `/jobs/actions` before `/jobs/{id}`.
             forms.sort(key=lambda each: [_name(part) is not None for part in each[0]])
         self._longest = max(self._by_length, default=1)
 
@@ -36,7 +36,7 @@ class Paths:
         """The operation and its parameters in the path. Raises `NotFound` or `NotAllowed`."""
         if raw in AT_THE_ROOT:
             raw = PREFIX.encode() + raw
-        # No form has more parts: what follows, slashes and all, can only belong to a name at the end.
+        # No pattern has more segments: further slashes can only belong to a name at the end.
         whole = raw.split(b"/", self._longest - 1)
         try:
             parts = [unquote_to_bytes(part).decode() for part in whole]
@@ -59,7 +59,7 @@ class Paths:
         raise NotFound("there is nothing at this path", hint=f"see {PREFIX}/openapi.json")
 
     def _matching(self, parts: list[str], *, named: bool) -> list[tuple[Operation, dict[str, str]]]:
-        """What is at these parts, of which the last one must be a name if so said."""
+        """The operations that match these segments; `named`: the last one must be a name."""
         found = []
         for form, operation in self._by_length.get(len(parts), ()):
             if named and form[-1] != "{name}":
@@ -71,7 +71,7 @@ class Paths:
 
 
 def _name(part: str) -> str | None:
-    """The parameter that stands here, if one does."""
+    """The name of the parameter, if this segment is one."""
     return part[1:-1] if part.startswith("{") else None
 
 

@@ -1,4 +1,4 @@
-"""Errors as HTTP tells them: the same codes, messages and hints as everywhere, with a status."""
+"""Errors over HTTP: the usual codes, messages and hints, with a status."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class ErrorBody(Struct):
 
 
 class Unauthorized(Denied):
-    """No credential was given, or one that is not (or no longer) valid."""
+    """The credential is missing, invalid or expired."""
 
     code = "unauthorized"
 
 
 class TooMany(EnvironmentFault):
-    """More than this credential, or this gateway, may have at once."""
+    """A limit of this credential or of the gateway is reached."""
 
     code = "too_many"
 
@@ -40,23 +40,23 @@ class TooMany(EnvironmentFault):
 
 
 class TooLarge(BadInput):
-    """The body is larger than this operation takes."""
+    """The body exceeds the limit of the operation."""
 
     code = "too_large"
 
 
 class Ambiguous(BadInput):
-    """Where the request ends can be understood in two ways; what follows it on the connection is not read."""
+    """The end of the request is ambiguous, so the rest of the connection is not read."""
 
 
 class Misdirected(Denied):
-    """The request names a host that is not ours."""
+    """The Host header names another host."""
 
     code = "misdirected"
 
 
 class Foreign(Denied):
-    """A page of another site asks."""
+    """The request comes from a page of another site."""
 
     code = "foreign"
 
@@ -66,7 +66,7 @@ class HeadersTooLarge(BadInput):
 
 
 class NotAllowed(UserError):
-    """There is something at this path, but not with this method."""
+    """The path exists, but not with this method."""
 
     code = "method"
 

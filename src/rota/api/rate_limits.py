@@ -1,4 +1,4 @@
-"""How much one credential, and all of them, may ask for."""
+"""Limits on requests, failed logins, streams and request bodies, per credential and in total."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Final
 
 from rota.api.problems import TooMany
 
-_RATE: Final = 200.0  #: requests a second, over a while
+_RATE: Final = 200.0  #: requests per second, sustained
 _BURST: Final = 400.0
 _LOGIN_RATE: Final = 1 / 6
 _LOGIN_BURST: Final = 10.0
-#: Tokens that are not valid. Nobody can guess one; but trying them must not cost us much.
+#: Invalid tokens. Guessing one is hopeless, but attempts must stay cheap for us.
 _WRONG_RATE: Final = 10.0
 _WRONG_BURST: Final = 32.0
 _STREAMS: Final = 64
 _STREAMS_EACH: Final = 16
-#: Bytes of bodies that are being received or handled, all together.
+#: Bytes of all request bodies in memory.
 _BODIES: Final = 256 << 20
-#: Of each kind.
+#: Per kind.
 _MOST_BUCKETS: Final = 1024
 
 
 class TokenBucket:
-    """So many at once, and so many a second over a while."""
+    """Token bucket: `burst` at once, `rate` per second sustained."""
 
     __slots__ = ("_at", "_burst", "_left", "_rate")
 
@@ -35,7 +35,7 @@ class TokenBucket:
         self._at = now
 
     def take(self, now: float) -> float:
-        """Take one. Returns after how many seconds there will be one, or 0 if it was taken."""
+        """Take one. Returns 0 if there was one, otherwise the seconds until there will be."""
         self._left = min(self._burst, self._left + (now - self._at) * self._rate)
         self._at = now
         if self._left >= 1:
@@ -45,14 +45,14 @@ class TokenBucket:
 
 
 class BodyBytes:
-    """The bytes of one body that are in memory."""
+    """Counts the bytes of one request body in memory."""
 
     def __init__(self, limits: RateLimits) -> None:
         self._limits = limits
         self.bytes = 0
 
     def more(self, number: int) -> None:
-        """So many have come. Raises `TooMany` when everybody's together are too many."""
+        """Count received bytes. Raises `TooMany` when all bodies together exceed the limit."""
         if self._limits.bodies + number > _BODIES:
             raise TooMany("too much is being sent at once", hint="try again in a moment", after_s=5)
         self._limits.bodies += number
@@ -60,18 +60,18 @@ class BodyBytes:
 
 
 class RateLimits:
-    """Counts requests, open streams and bodies."""
+    """Counts requests, failed logins, open streams and bodies."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._asked: dict[str, TokenBucket] = {}
-        self._logins: dict[str, TokenBucket] = {}  #: by address
+        self._logins: dict[str, TokenBucket] = {}  #: by client address
         self._wrong: dict[str, TokenBucket] = {}
         self._streams: dict[str, int] = {}
         self.bodies = 0
 
     def ask(self, who: str) -> None:
-        """One more request. Raises `TooMany`."""
+        """Count a request. Raises `TooMany`."""
         bucket = self._bucket(self._asked, who, _RATE, _BURST)
         self._spend(bucket, "too many requests", "wait a moment, or use the event stream instead of asking")
 
@@ -84,7 +84,7 @@ class RateLimits:
         self._spend(bucket, "too many failed logins", "wait a minute")
 
     def _bucket(self, buckets: dict[str, TokenBucket], who: str, rate: float, burst: float) -> TokenBucket:
-        """When there are too many, the one that was not used for longest is forgotten: nobody new is refused."""
+        """The bucket of a client. The least recently used one makes room: a new client is never refused."""
         bucket = buckets.pop(who, None) or TokenBucket(rate, burst, self._clock())
         buckets[who] = bucket
         if len(buckets) > _MOST_BUCKETS:
@@ -97,7 +97,7 @@ class RateLimits:
 
     @contextmanager
     def body(self) -> Iterator[BodyBytes]:
-        """While a body is received and handled."""
+        """Context manager for the time in which a body is received and handled."""
         held = BodyBytes(self)
         try:
             yield held
@@ -106,7 +106,7 @@ class RateLimits:
 
     @contextmanager
     def stream(self, who: str) -> Iterator[None]:
-        """While a stream is open. Raises `TooMany`."""
+        """Context manager for the time in which a stream is open. Raises `TooMany`."""
         mine = self._streams.get(who, 0)
         if mine >= _STREAMS_EACH or sum(self._streams.values()) >= _STREAMS:
             raise TooMany("too many event streams are open", hint="close a page", after_s=5)

@@ -1,4 +1,4 @@
-"""Reads a request: its query and its body, as the types that its operation declares."""
+"""Parses the query and the body of a request into the types that its operation declares."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rota.errors import BadInput
 
 
 def query_of(request: Request, operation: Operation) -> Any:
-    """The query: parameters that take several values as lists. Raises `BadInput` for one that is given twice, and
-    for words that nobody knows."""
+    """The query parameters; a repeatable one is a list. Raises `BadInput` for an unknown parameter or word, and
+    for a single-valued parameter that is given twice."""
     kinds = {each.encode_name: each.type for each in msgspec.structs.fields(operation.query)}
     found: dict[str, Any] = {}
     for name, value in request.query_params.multi_items():
@@ -37,7 +37,7 @@ def query_of(request: Request, operation: Operation) -> Any:
 
 
 def _words(name: str, text: str, kind: msgspec.inspect.LiteralType) -> list[str]:
-    """Words of a fixed set may also be given together, by commas."""
+    """Words of a fixed set may also be separated by commas."""
     words = [word for word in text.split(",") if word]
     for word in words:
         if word not in kind.values:
@@ -51,7 +51,7 @@ def _bare(kind: Any) -> Any:
 
 
 async def body_of(operation: Operation, request: Request, headers: dict[str, str], held: BodyBytes) -> Any:
-    """The body as its type; it must say that it is JSON, which no form of another site can."""
+    """The decoded body. Its content type must be JSON: a form on another site cannot send that."""
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise BadInput("a body that is compressed is not taken", hint="leave Content-Encoding out")
     most = operation.body_max if operation.body is not None else 0

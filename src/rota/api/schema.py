@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the operations and the types that they read and answer."""
+"""Generates the OpenAPI document from the operations and their types."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _parameters(kind: Any, where: str, of: dict[int, Any], components: dict[str,
 
 
 def _used(roots: list[Any], components: dict[str, Any]) -> set[str]:
-    """Names of the schemas that the document refers to, themselves or through others."""
+    """Names of the schemas that the document refers to, directly or indirectly."""
     found: set[str] = set()
     text = b"".join(map(msgspec.json.encode, roots)).decode()
     waiting = set(re.findall(r'"#/components/schemas/([^"]+)"', text))

@@ -1,5 +1,4 @@
-"""The names of types in the OpenAPI document. They are part of the API: a class may be moved or renamed, its name
-here stays."""
+"""Names of types in the OpenAPI document. They are part of the API and stay when a class is renamed."""
 
 from __future__ import annotations
 

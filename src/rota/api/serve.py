@@ -1,8 +1,7 @@
-"""The gateway's process: it listens, and ends with the manager that started it.
+"""The gateway process: it serves one port and ends with the manager that started it.
 
-One port for everything. On the loopback interface plain HTTP is served, which browsers trust there; TLS is
-served on any interface, with the deployment's certificate. Which of the two a connection speaks shows in its
-first byte.
+Plain HTTP is served on the loopback interface only, where browsers trust it; TLS is served on every interface,
+with the deployment's certificate. The first byte of a connection shows which of the two it is.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def main(argv: list[str] | None = None) -> int:
     os.umask(0o077)
     home = Home(options.home)
     log_to(home.logs / "gateway.log", "info")
-    logging.getLogger("uvicorn").setLevel("ERROR")  # that somebody does not speak HTTP is no news
+    logging.getLogger("uvicorn").setLevel("ERROR")  # invalid HTTP from a client is not worth a log line
     listener = socket.socket(fileno=options.listen_fd)
     return uvloop.run(_run(home, listener, options.life_fd))
 
@@ -107,7 +106,7 @@ async def _tidy(connections: ManagerConnections) -> None:
 
 
 class Listener:
-    """Accepts connections, and finds out what each of them speaks."""
+    """Accepts connections and detects TLS or plain HTTP on each."""
 
     def __init__(self, gateway: Gateway, home: Home, listener: socket.socket) -> None:
         self._home = home
@@ -120,7 +119,7 @@ class Listener:
         self._state = ServerState()
         self._context: ssl.SSLContext | None = None
         self._certificate = 0  #: when it was written
-        self._opening: dict[asyncio.Task[None], float] = {}  #: and when they came, the oldest first
+        self._opening: dict[asyncio.Task[None], float] = {}  #: task → when it was accepted, oldest first
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -140,7 +139,7 @@ class Listener:
             task.add_done_callback(lambda task: self._opening.pop(task, None))
 
     def _made_room(self) -> bool:
-        """Hang up on who has said or read nothing for longest; who is being answered, and reads it, stays."""
+        """Disconnect the client that has been idle for longest. A client that is reading a response is spared."""
         doors = [each for each in self._state.connections if isinstance(each, HttpConnection)]
         waiting = [(since, door) for door in doors if (since := door.waited_for()) is not None]
         since, door = min(waiting, key=lambda each: each[0], default=(0.0, None))
@@ -179,12 +178,12 @@ class Listener:
                 ssl=self._tls() if secure else None,
                 ssl_handshake_timeout=_FIRST_BYTE_S if secure else None,
             )
-        except (OSError, RotaError) as error:  # errors of TLS are of the first kind
+        except (OSError, RotaError) as error:  # an SSLError is an OSError
             log.debug("a connection from %s was not made: %s", address, error)
             connection.close()
 
     def _tls(self) -> ssl.SSLContext:
-        """With the certificate that the manager made, and renews."""
+        """The TLS context; reloaded when the manager has renewed the certificate."""
         written = os.stat(self._home.tls / "certificates.json").st_mtime_ns
         if self._context is None or written != self._certificate:
             self._context, self._certificate = tls.server_context(self._home.tls), written
@@ -197,7 +196,7 @@ class Listener:
 
 
 async def _refuse_plain(connection: socket.socket) -> None:
-    """Say why, and wait until that was read: what the other side has sent would cut our answer off."""
+    """Answer with an error, then read to the end: closing with unread input would reset the connection."""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(_LINGER_S):

@@ -1,4 +1,4 @@
-"""What the manager lately said of tokens, so that it is not asked about a wrong one again and again."""
+"""Cache of the manager's verdicts on tokens, so that a repeated invalid token costs it nothing."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-#: Of each kind. Only who has a right token can push out right ones.
+#: Entries of each kind. Only a holder of a valid token can evict valid entries.
 _MOST: Final = 1024
 _WRONG_S: Final = 60.0
 
 
 class TokenVerdicts:
-    """By hash: what is remembered is of no use to who reads it."""
+    """Valid and invalid tokens. Only hashes are kept: a stored verdict is useless to a thief."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._valid: OrderedDict[bytes, None] = OrderedDict()
-        self._invalid: OrderedDict[bytes, float] = OrderedDict()  #: and until when that is believed
+        self._invalid: OrderedDict[bytes, float] = OrderedDict()  #: hash → when the verdict expires
 
     def lookup(self, token: str) -> bool | None:
-        """Is it right? None if that must be found out."""
+        """Is the token valid? None: unknown, ask the manager."""
         key = _key(token)
         if key in self._valid:
             return True

@@ -1,4 +1,4 @@
-"""What is wrong with a request, in words: where it is, and what would be right there."""
+"""Turns validation errors into messages that name the field and the allowed values."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _SEE: Final = "see /api/v1/openapi.json"
 _WRONG_WORD: Final = re.compile(r"Invalid enum value '?(.*?)'?", re.DOTALL)
 _NO_FIELD: Final = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING: Final = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
-#: One step of a place like ``.jobs[3].cmd``: a field, or a member of a list or of an object with any names.
+#: One step of a path like ``.jobs[3].cmd``: a field, or an item of a list or mapping.
 _STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[[^\]]*\]")
 _LONGEST: Final = 40
 
 
 def validation_error(part: str, of: str, error: msgspec.ValidationError, kind: Any) -> BadInput:
-    """An error in a `part` ('the field') of something ('the body') that should have been of this type."""
+    """The error for a `part` ('the field') `of` something ('the body') that does not match the type `kind`."""
     message, _, place = str(error).partition(" - at `$")
     place = place.removesuffix("`")
     named = f"{part} {place.lstrip('.')!r}: " if place else ""
@@ -46,7 +46,7 @@ def _known(words: Iterable[str]) -> str:
 
 
 def _at(kind: types.Type, place: str) -> list[types.Type]:
-    """The types that may stand at this place of a value of this type."""
+    """The types allowed at this path of a value of type `kind`."""
     found = _members(kind)
     for step in _STEP.finditer(place):
         name, inner = step[1], list[types.Type]()
@@ -62,7 +62,7 @@ def _at(kind: types.Type, place: str) -> list[types.Type]:
 
 
 def _members(kind: types.Type) -> list[types.Type]:
-    """The alternatives of a type, without what is only said about them."""
+    """The alternatives of a union, without their metadata."""
     if isinstance(kind, types.Metadata):
         return _members(kind.type)
     if isinstance(kind, types.UnionType):
