@@ -73,7 +73,7 @@ def test_questions_are_answered_while_a_commit_waits_for_room_and_status_names_t
             fill(small_disk / f"more{number}")
         log = rota.home / "logs" / "manager.log"
         (tmp_path / "go").touch()
-        wait_until(lambda: "waiting for room" in log.read_text(), "a commit waits")
+        wait_until(lambda: "waiting for free space" in log.read_text(), "a commit waits")
         assert str(small_disk) in rota.ok("status", timeout=20)
         assert rota.json("status")["disk_full"] == rota.json("manager", "status")["disk_full"] == str(small_disk)
         assert "complete" in rota.ok("jobs", timeout=20)

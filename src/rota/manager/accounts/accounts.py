@@ -125,22 +125,22 @@ def in_windows(
     for (hour, *names), row, stored in _rows(found, specs, now):
         if hour >= end:
             continue
-        who: AccountOwner = tuple(name if want else "" for name, want in zip(names, shown, strict=True))  # type: ignore[assignment]
+        owner: AccountOwner = tuple(name if want else "" for name, want in zip(names, shown, strict=True))  # type: ignore[assignment]
         if row[USED_STEP] or row[GIVEN_STEP] or row[ASKED_STEP]:
-            steps[who].append((max(hour, first), row[USED_STEP], row[GIVEN_STEP], row[ASKED_STEP]))
+            steps[owner].append((max(hour, first), row[USED_STEP], row[GIVEN_STEP], row[ASKED_STEP]))
         if hour >= first:  # running attempts may have started earlier
             window = bisect_right(edges, hour) - 1
-            total = sums[window, who]
+            total = sums[window, owner]
             for column in range(ACCOUNT_COLUMNS):
                 total[column] += row[column]
             if stored and hour < found.asked_since and row[GIVEN]:
-                unknown.add((window, who))
-    for who, changes in steps.items():
-        touched = _between(sums, who, changes, edges=edges)
-        unknown.update((window, who) for window in touched if edges[window] < found.asked_since)
+                unknown.add((window, owner))
+    for owner, changes in steps.items():
+        touched = _between(sums, owner, changes, edges=edges)
+        unknown.update((window, owner) for window in touched if edges[window] < found.asked_since)
     rows = [
-        _row(edges[window], edges[window + 1], who, total, known=(window, who) not in unknown)
-        for (window, who), total in sorted(sums.items())
+        _row(edges[window], edges[window + 1], owner, total, known=(window, owner) not in unknown)
+        for (window, owner), total in sorted(sums.items())
         if _says(total)
     ]
     if len(rows) > _MOST_ROWS:
@@ -167,17 +167,17 @@ def _rows(found: Accounts, specs: Mapping[int, Spec], now: float) -> Iterable[tu
 
 def _add_running(rows: dict[Key, list[int]], spec: Spec, attempt: RunningAttempt, now: int) -> None:
     size, given = attempt.size or spec.size, attempt.given
-    who, cpus, start = (spec.user, spec.project, spec.queue), cores_of(size, given), micros(attempt.started_at)
+    owner, cpus, start = (spec.user, spec.project, spec.queue), cores_of(size, given), micros(attempt.started_at)
     if start:
         start = min(now, start + suspended_us(given, now))
-        spread(rows, who, start, now, cpus, USED)
-        spread(rows, who, start, min(now, start + given_us(spec, size, given)), cpus, GIVEN)
-        spread(rows, who, start, min(now, start + (asked_us(spec, given) or 0)), cpus, ASKED)
+        spread(rows, owner, start, now, cpus, USED)
+        spread(rows, owner, start, min(now, start + given_us(spec, size, given)), cpus, GIVEN)
+        spread(rows, owner, start, min(now, start + (asked_us(spec, given) or 0)), cpus, ASKED)
 
 
 def _between(
     sums: dict[tuple[int, AccountOwner], list[int]],
-    who: AccountOwner,
+    owner: AccountOwner,
     changes: list[UsageStep],
     *,
     edges: list[int],
@@ -193,7 +193,7 @@ def _between(
             continue
         for window in range(bisect_right(edges, hour) - 1, bisect_left(edges, until)):
             its = min(until, edges[window + 1]) - max(hour, edges[window])
-            total = sums[window, who]
+            total = sums[window, owner]
             total[USED] += its * used * CORE_HOUR_US
             total[GIVEN] += its * given * CORE_HOUR_US
             total[ASKED] += its * asked * CORE_HOUR_US
@@ -205,13 +205,13 @@ def _says(total: list[int]) -> bool:
     return any(total[column] for column in (ATTEMPTS, JOBS, USED, GIVEN, ASKED, CPU, WAIT))
 
 
-def _row(hour: int, until: int, who: AccountOwner, total: list[int], *, known: bool) -> AccountRow:
+def _row(hour: int, until: int, owner: AccountOwner, total: list[int], *, known: bool) -> AccountRow:
     return AccountRow(
         at=datetime.fromtimestamp(hour * HOUR_S, UTC),
         until=datetime.fromtimestamp(until * HOUR_S, UTC),
-        user=who[0],
-        project=who[1],
-        queue=who[2],
+        user=owner[0],
+        project=owner[1],
+        queue=owner[2],
         attempts=total[ATTEMPTS],
         jobs=total[JOBS],
         failed=total[FAILED],

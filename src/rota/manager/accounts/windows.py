@@ -66,7 +66,7 @@ def length_of(window: str) -> int:
 def edges(window: str, *, since: float | None, until: float | None, now: float, zone: tzinfo) -> list[int]:
     """The hours, counted from 1970, at which windows begin, and at which the last one ends; at least two.
 
-    Windows that have a name are whole. Those of a length are counted from `since`, or back from `until`.
+    Named windows are whole. Windows of a given length are counted from `since`, or back from `until`.
     Raises `BadInput`.
     """
     last = now if until is None else min(until, now + _AHEAD_S)

@@ -49,7 +49,7 @@ class Demand:
             self._pool.want(wanted)
         except Exception:
             # A failure of the other engine must not stop this one: it is asked again in a minute.
-            log.exception("the pool '%s' could not be asked for runners", self._pool.name)
+            log.exception("cannot ask pool '%s' for runners", self._pool.name)
 
     def wanted(self) -> dict[Need, int]:
         """Runners that should exist: all that hold jobs, and one for each job that could start."""

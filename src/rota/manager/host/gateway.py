@@ -72,7 +72,7 @@ class GatewayProcess:
                     os.fchmod(out.fileno(), 0o600)  # earlier releases created it readable for others
                     out.write(f"{listener.getsockname()[1]}\n")
             except OSError as error:
-                log.warning("the port cannot be remembered: %s", error)
+                log.warning("cannot remember the port: %s", error)
         return listener, twin
 
     async def _keep(self, listener: socket.socket) -> None:
@@ -82,9 +82,9 @@ class GatewayProcess:
             try:
                 code = await self._run(listener)
             except OSError as error:
-                log.warning("the gateway cannot be started: %s", error)
+                log.warning("cannot start the gateway: %s", error)
             else:
-                log.warning("the gateway ended with %d", code)
+                log.warning("the gateway exited with status %d", code)
             lived = self._loop.time() - began
             pause = _AGAIN_S if lived > _LONGEST_S else min(_LONGEST_S, pause * 2)
             await asyncio.sleep(pause)

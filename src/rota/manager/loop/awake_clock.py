@@ -25,7 +25,7 @@ class AwakeClock:
         self._stalled_s = 0.0
 
     def now(self) -> float:
-        """Seconds of monotonic time, without those of stalls."""
+        """Monotonic time without stalls, in seconds."""
         at = time.monotonic()
         if at - self._ticked_at > _STALL_S:
             at = self._ticked_at + TICK_S  # within a stall, or before the first tick after it
@@ -37,6 +37,6 @@ class AwakeClock:
         gap = at - self._ticked_at
         self._ticked_at = at
         if gap > _STALL_S:
-            log.warning("the manager stood still for %.1f s", gap)
+            log.warning("the manager was stalled for %.1f s", gap)
             self._stalled_s += gap - TICK_S
         return at

@@ -83,13 +83,15 @@ class SteadyClock:
         if abs(by) <= FOLLOWED_S:
             self._booted += by
             if self.step is not None:
-                log.info("the clock is right again")
+                log.info("the system clock agrees again")
                 self.step = None
         elif self.step is None or abs(by - self.step.by) > FOLLOWED_S:
             self.step = ClockStep(by, at)
             way = "forward" if by > 0 else "back"
             log.warning(
-                "the clock was set %s by %s: followed if it still says so in an hour", way, about_duration(abs(by))
+                "the system clock was set %s by %s: ignored unless confirmed in an hour",
+                way,
+                about_duration(abs(by)),
             )
 
     @property
@@ -106,7 +108,7 @@ class SteadyClock:
         by = self._wall() - self.now()
         self._booted += by
         self.step = None
-        log.warning("the clock was moved by %+.0f s, as an hour ago: followed", by)
+        log.warning("the step of the system clock by %+.0f s is confirmed, and followed", by)
         return by
 
 

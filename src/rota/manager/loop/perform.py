@@ -75,7 +75,7 @@ class Performer:
             try:
                 self._perform(effect)
             except Exception as error:
-                log.exception("%s could not be done", type(effect).__name__)
+                log.exception("effect %s failed", type(effect).__name__)
                 if not isinstance(error, RotaError):
                     error = Bug("the answer could not be sent", hint="see 'rota manager logs'")
                 if isinstance(effect, e.Reply) and (asker := self._peers.get(effect.to.connection)):

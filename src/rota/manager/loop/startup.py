@@ -145,7 +145,7 @@ async def _run(home: Home, ready: _Ready, make_pool: MakePool, *, idle_stop_s: f
         for task in tasks:
             task.cancel()
         server.close()
-        log.info("manager stops")
+        log.info("manager stopping")
         if manager.failure is None and store.holds_home():
             # Only while this process holds the home: a next manager has files of the same names.
             for path in (home.socket, home.manager_file, home.former_socket):
@@ -180,7 +180,7 @@ def _serve_http(manager: Manager) -> None:
 
 
 def _on_signal(manager: Manager, number: signal.Signals) -> None:
-    log.info("told to stop by %s", number.name)
+    log.info("stopping on %s", number.name)
     manager.stop(kill=False)
 
 

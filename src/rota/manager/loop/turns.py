@@ -129,7 +129,7 @@ class TurnLoop:
         return Turn(wall=clock.now(), mono=self._awake.now(), random=self._random, batch=self._open)
 
     def _follow_clock(self) -> events.ClockMoved:
-        """The wall clock was set, and is right: what runners call a time is another time from now on."""
+        """Follow a confirmed step of the wall clock; the offsets to the runners' clocks change with it."""
         by = clock.steady().follow()
         self._clock_moved(by)
         return events.ClockMoved(by=by)

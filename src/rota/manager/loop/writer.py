@@ -102,13 +102,13 @@ class Writer:
                 self._store.commit(batch.changes)
             except StoreFull:
                 if not self.full:
-                    log.error("the disk is full; waiting for room")  # noqa: TRY400
+                    log.error("the disk is full; waiting for free space")  # noqa: TRY400
                     self.full = True
                     self._loop.call_soon_threadsafe(self._filled)
                 time.sleep(_FULL_RETRY_S)
             else:
                 if self.full:
-                    log.warning("there is room on the disk again")
+                    log.warning("the disk has free space again")
                 self.full = False
                 return
 

@@ -67,7 +67,7 @@ class SegmentFiles:
             try:
                 os.fdatasync(handle)
             except OSError as error:
-                log.error("output cannot be kept: %s", error.strerror)  # noqa: TRY400
+                log.error("output is lost, a segment cannot be synced: %s", error.strerror)  # noqa: TRY400
                 failed[segment] = error
         return failed
 

@@ -111,7 +111,7 @@ class SegmentCopies:
         except OSError as error:
             its.failed = not_kept(error, whose="the manager's disk")
             if not self._failed:
-                log.error("output of nodes cannot be kept: %s", error.strerror)  # noqa: TRY400
+                log.error("output of nodes is lost, it cannot be written: %s", error.strerror)  # noqa: TRY400
             self._failed = True
         else:
             self._failed = False

@@ -57,7 +57,7 @@ class TlsListener:
                 try:
                     connection, address = await self._loop.sock_accept(self._listener)
                 except OSError as error:
-                    log.warning("a connection could not be accepted: %s", error)
+                    log.warning("cannot accept a connection: %s", error)
                     self._make_room()
                     await asyncio.sleep(0.1)
                     continue
@@ -93,7 +93,7 @@ class TlsListener:
                 self._greeting.add(pending)
             await self._shake_hands(connection, pending)
         except (OSError, TimeoutError) as error:  # TLS errors are OSErrors
-            log.debug("a connection from %s was not made: %s", network, error)
+            log.debug("connection from %s failed: %s", network, error)
             self._left(pending)
             connection.close()
         except asyncio.CancelledError:

@@ -76,7 +76,7 @@ class Actions:
         world, queries, read, happened = self._world, self._queries, self._readers.read, self._turns.happened
         by = peer.asker(act.n)
         clauses = await self._selection.own(peer, act.selectors)
-        # Jobs named one by one are always meant; of groups only those that the action can concern.
+        # A job that is named by id is always included; of groups, only jobs that the action can apply to.
         named = {clause.one for clause in clauses if clause.one}
         elements = [clause for clause in clauses if clause.one_element]
         ended: list[int] = []

@@ -92,7 +92,7 @@ class ManagerControl:
                 turns.acknowledge(by, None)
                 credentials.log_out(peer)
             case "stop":
-                log.info("told to stop by %s", peer.user)
+                log.info("%s stops the manager", peer.user)
                 turns.answer(by, None)
                 self._stop(args.get("kill") == "true")
             case "pause" | "drain" | "resume":
@@ -123,7 +123,7 @@ class ManagerControl:
         world = self._world
         if world.stopping:
             raise EnvironmentFault("the manager is stopping", hint="start it again with 'rota manager start'")
-        log.info("told to %s by %s", verb, user)
+        log.info("%s asked to %s the manager", user, verb)
         self._turns.happened(_HAPPENS[verb]())
         await self._turns.committed()
         if verb != "resume":

@@ -1,4 +1,4 @@
-"""Begin a watch: find its jobs, and report those that have settled already."""
+"""Opens watches: finds their jobs, and reports which have settled already."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class WatchRequests:
         self._watches.flush_soon()
 
     async def _find(self, peer: Peer, watch: m.Watch) -> tuple[list[int], set[int] | None]:
-        """The jobs to watch, and those of them that were just submitted, if it is a submission that is watched."""
+        """The jobs to watch and, if a submission is watched, the subset that it added."""
         queries, read = self._queries, self._readers.read
         reads = watch.outputs or watch.follow
         if len(watch.selectors) == 1 and watch.selectors[0].startswith("submission="):

@@ -53,15 +53,15 @@ class _Around:
     def _condition(self, child: int, parent: Parent) -> int:
         return next((int(each.condition) for each in self.parents(child) if each.parent == parent), 1)
 
-    def node(self, who: Parent) -> GraphNode:
-        if isinstance(who, str):
-            return GraphNode(None, f"@{who}", "group")
-        job, row = self._world.jobs.get(who), self._rows.get(who)
+    def node(self, key: Parent) -> GraphNode:
+        if isinstance(key, str):
+            return GraphNode(None, f"@{key}", "group")
+        job, row = self._world.jobs.get(key), self._rows.get(key)
         if job is not None:
-            return GraphNode(who, job.spec.name or _command(job.cmd), job.state.label)
+            return GraphNode(key, job.spec.name or _command(job.cmd), job.state.label)
         if row is not None:
-            return GraphNode(who, self._specs[row.spec_id].name or _command(row.cmd), State(row.state).label)
-        return GraphNode(who, "", "removed")
+            return GraphNode(key, self._specs[row.spec_id].name or _command(row.cmd), State(row.state).label)
+        return GraphNode(key, "", "removed")
 
 
 def graph_view(id: int, world: World, store: Store, specs: dict[int, Spec]) -> GraphView:
@@ -74,34 +74,34 @@ def graph_view(id: int, world: World, store: Store, specs: dict[int, Spec]) -> G
     edges: dict[tuple[Parent, Parent], int] = {}
     left_out: set[Parent] = set()
 
-    def meet(who: Parent) -> bool:
-        if who not in places and len(places) >= _MOST:
-            left_out.add(who)
+    def meet(key: Parent) -> bool:
+        if key not in places and len(places) >= _MOST:
+            left_out.add(key)
             return False
-        places.setdefault(who, len(places))
+        places.setdefault(key, len(places))
         return True
 
     for upwards in (True, False):
         layer: list[Parent] = [id]
         for _ in range(_STEPS):
             following: list[Parent] = []
-            for who in layer:
+            for key in layer:
                 if upwards:
                     near = (
-                        [(each.parent, int(each.condition)) for each in look.parents(who)]
-                        if isinstance(who, int)
+                        [(each.parent, int(each.condition)) for each in look.parents(key)]
+                        if isinstance(key, int)
                         else []
                     )
                 else:
-                    near = list(look.children(who))
+                    near = list(look.children(key))
                 look.load([other for other, _condition in near[:_MOST] if isinstance(other, int)])
                 for other, condition in near:
                     if meet(other):
-                        edges[(other, who) if upwards else (who, other)] = condition
+                        edges[(other, key) if upwards else (key, other)] = condition
                         following.append(other)
             layer = following
     return GraphView(
-        nodes=[look.node(who) for who in places],
+        nodes=[look.node(key) for key in places],
         edges=[(places[one], places[other], _EDGES[Condition(c)]) for (one, other), c in edges.items()],
         more=len(left_out) + look.unseen,
     )

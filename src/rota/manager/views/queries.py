@@ -125,7 +125,7 @@ class Queries:
         ]
 
     def submitted(self, submission: str) -> tuple[list[int], set[int]]:
-        """All jobs of a submission, and those of them that it added or re-opened."""
+        """All jobs of a submission, and the subset that it added or re-opened."""
         found = self._store.submission(submission)
         if found is None or found.answer is None:
             raise NotFound(f"there is no submission {submission}")

@@ -25,7 +25,7 @@ _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 _ELEMENTS = re.compile(r"([0-9]{1,18})_(?:\*|([0-9]{1,15})(?:-([0-9]{1,15}))?)?")
 _HINT = "use 12, 12-20, 12_3, @group, state=failed, user=x, host=x, queue=x, project=x, last or all"
 _NAMES = frozenset({"state", "user", "host", "group", "queue", "project", "submission"})
-#: Words of one request, and those of them that are more than an id. Ids are looked up together, others one by one.
+#: Selectors in one request, and how many of them may be other than ids: those are looked up one by one.
 MOST_WORDS: Final = 100_000
 MOST_OTHERS: Final = 1000
 #: What they may come to: `last` is a range for each of its gaps.
@@ -147,8 +147,8 @@ class IdRanges:
 
 
 class Matching:
-    """Which jobs in memory match any of these clauses. Ids are looked up, however many there are. A specification,
-    which many jobs share, is compared once, and so hundreds of clauses about groups cost no more than one."""
+    """Matches jobs in memory against clauses. Ids are looked up in ranges. A specification is compared once
+    for all its jobs, so hundreds of clauses about groups cost no more than one."""
 
     def __init__(self, clauses: list[Clause], hosts: Callable[[Job], tuple[str, ...]]) -> None:
         self._hosts = hosts

@@ -142,7 +142,7 @@ class Feeds:
 
 
 def _of_names(changed: Iterable[str], groups: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """The counts of each group with these names, over the jobs that are in it alone and with others."""
+    """Counts by group name. A job may be in several groups, and counts in each."""
     names = {name for group in changed for name in names_of(group)}
     if all(name in changed for name in names) and not any(len(names_of(group)) > 1 for group in groups):
         return {name: groups.get(name, ()) for name in names}
