@@ -56,7 +56,7 @@ from rota.runner.start.parts import Parts
 from rota.runner.start.seats import Seating
 from rota.runner.task_table import TaskTable
 
-#: The agent of a node waits so long for being accepted, then tries again.
+#: The agent of a node waits this long for being accepted, then reconnects.
 PATIENCE_S = 20.0
 _SIGNALS = (signal.SIGCHLD, signal.SIGTERM)
 _SIGINFO = 128  # bytes of one signal read from a signalfd
@@ -92,7 +92,7 @@ class Agent:
         # Holding and ending tasks.
         scripts: dict[int, Script] = {}
         family = ProcessFamily(os.getpid(), others=scripts)
-        # A node is its agent's alone. Elsewhere others may pick too, and must not all begin with the first.
+        # A node has one agent. Elsewhere other runners pick cores too, and must not all start with the first.
         first = 0 if node is not None else os.getpid()
         self.containment = containment = Containment(
             loop=loop,
@@ -102,7 +102,7 @@ class Agent:
             family=family,
             fences=Fences(identity.id),
             cores=Cores(os.sched_getaffinity(0), of_host=os.cpu_count() or 1, first=first),
-            # In the allocation of another engine there may be more runners, which do not know of each other.
+            # Several runners may share an allocation of a batch system, unknown to each other.
             picks=not ticket,
         )
         terminator = Terminator(loop=loop, tasks=tasks, rules=rules, containment=containment)
@@ -300,7 +300,7 @@ class Agent:
         )
         connection.when_lost += [contact.lost, followers.lost, channels.lost]
 
-        #: Everything that has its time. Each says again when it wants to be called.
+        #: Called when a deadline has passed. Each sets its next deadline with `Loop.due`.
         self.ticks: list[Callable[[float], None]] = [
             contact.tick,
             terminator.tick,
@@ -321,11 +321,11 @@ class Agent:
 
     @property
     def failed(self) -> bool:
-        """Has it ended for nothing?"""
+        """Did the manager refuse this runner?"""
         return self.loop.failed
 
     def run(self) -> None:
-        """Until there is nothing left to do here."""
+        """Run until it is time to exit."""
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
@@ -338,7 +338,7 @@ class Agent:
                 self._turn()
                 failures = 0
             except Exception:
-                # A fault in the handling of one thing must not end the jobs of others.
+                # An error in handling one event must not end other jobs.
                 say_exception("unexpected")
                 failures += 1
                 if failures > 10:

@@ -16,7 +16,7 @@ class Loop:
         self.now = time.monotonic()  #: when this turn began
         self.due_at = 0.0  #: the next tick comes no later than this
         self.done = False  #: is it time to exit?
-        self.failed = False  #: did it end without having been of use?
+        self.failed = False  #: did the manager refuse this runner?
 
     def due(self, at: float) -> None:
         """Tick no later than at this (monotonic) time."""

@@ -42,7 +42,7 @@ class ControlGroup:
         return {int(word) for path in [self.path, *self._below()] for word in read(f"{path}/cgroup.procs").split()}
 
     def deserted(self) -> bool:
-        """Does the kernel say that nothing alive is inside? (Version 1 says nothing.)"""
+        """Does the kernel report that no living process is inside? (Version 1 never does.)"""
         return self.version == 2 and "populated 0" in read(f"{self.path}/cgroup.events").splitlines()
 
     def _below(self) -> list[str]:

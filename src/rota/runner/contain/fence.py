@@ -53,7 +53,7 @@ class Fence:
 
     @property
     def groups(self) -> list[ControlGroup]:
-        """Each once."""
+        """The distinct control groups."""
         return list(dict.fromkeys(self.by_purpose.values()))
 
     @property
@@ -73,7 +73,7 @@ class Fence:
 
     @property
     def keeps(self) -> bool:
-        """Does it keep what is inside to some cores?"""
+        """Does it confine its processes to some cores?"""
         return CORES in self.by_purpose
 
     @property
@@ -91,7 +91,7 @@ class Fence:
         return all(done)
 
     def pids(self) -> set[int]:
-        """What the kernel says is inside, in any of its groups; zombies perhaps too."""
+        """The pids in any of its groups, perhaps including zombies."""
         return set().union(*(group.pids() for group in self.groups))
 
     def outside(self, pids: Iterable[int]) -> list[int]:
@@ -114,7 +114,7 @@ class Fence:
     # -------------------------------------------------------------- what is done to it
 
     def keep_to(self, cores: Collection[int]) -> bool:
-        """Let it run on these cores only; False where no group can do that."""
+        """Confine it to these cores; False where no group can do that."""
         group = self.by_purpose.get(CORES)
         return group is not None and group.keep_to(cores)
 
@@ -142,7 +142,7 @@ class Fence:
         self.frozen = False
 
     def kill_all(self, patience_s: float = _PATIENCE_S) -> bool:
-        """KILL again and again until nothing is left alive. Blocks, mostly for a moment."""
+        """KILL repeatedly until no process is alive. Blocks, mostly for a moment."""
         give_up = time.monotonic() + patience_s
         while True:
             self.kill()
@@ -174,7 +174,7 @@ class Fence:
         return all(done)
 
     def record(self) -> str:
-        """What the journal keeps of it."""
+        """The text by which `fences.recorded` finds it again."""
         return "\n".join(self.paths)
 
 

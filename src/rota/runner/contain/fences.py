@@ -57,7 +57,7 @@ class Fences:
         return fence
 
     def widen(self, fence: Fence, *, hold: bool = True, cores: Collection[int] = (), memory: int = 0) -> bool:
-        """Add what a fence does not have yet; False if nothing was added."""
+        """Add the purposes that a fence does not serve yet; False if none was added."""
         before = len(fence.by_purpose)
         if hold and HOLD not in fence.by_purpose:
             self._add(fence, HOLD)
@@ -161,8 +161,8 @@ def _made(prefix: str, tree: CgroupTree) -> Iterator[tuple[int, str, str]]:
 
 
 def found_here(fences: Fences) -> tuple[str, list[tuple[str, str]]]:
-    """What kind of host this is (version 2, version 1, hybrid, none), and for people, purpose by purpose and
-    marked as good or as a note, what control groups can do on it."""
+    """The kind of this host (version 2, version 1, hybrid, none), and a line for each purpose that says what
+    control groups can do here, marked "good" or "note"."""
     places = fences.hierarchies.found()
     versions = {place.version for place in places.values()}
     kind = "hybrid" if len(versions) == 2 else f"version {versions.pop()}" if versions else "none"

@@ -151,7 +151,7 @@ def candidates(controller: str, proc: str = KERNEL_TREE.proc) -> list[tuple[int,
 
 
 def _inside(mount: str, root: str, path: str) -> str:
-    """Where a group is seen, if only what is below `root` of its hierarchy is mounted."""
+    """The directory of a group, if only the subtree `root` of its hierarchy is mounted."""
     root = root.rstrip("/")
     if path == root or path.startswith(f"{root}/"):
         path = path[len(root) :]

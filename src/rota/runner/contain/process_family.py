@@ -70,7 +70,7 @@ class ProcessFamily:
         return members
 
     def _doubt(self, root: Process, orphan: Orphan, tasks: Collection[Task]) -> None:
-        """It belongs to one of the tasks that ran when it was born: to the last of them that is left."""
+        """A stray belongs to one of the tasks that ran when it was started: the last one left gets it."""
         if orphan.candidates:
             orphan.candidates.intersection_update(tasks)
         else:

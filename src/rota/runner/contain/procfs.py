@@ -29,7 +29,7 @@ class Process(NamedTuple):
 
 
 def process(pid: int) -> Process | None:
-    """The process of this number now, or None."""
+    """The process with this pid now, or None."""
     try:
         fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

@@ -26,7 +26,7 @@ from rota.runner.task_table import TaskTable
 
 _SWEEPS = 5
 _REMOVE_AGAIN_S = 1.0
-#: What a limit by control group leaves beyond the request, for what the kernel counts as well.
+#: A memory limit exceeds the request by at least this, for what else the kernel counts.
 _MEMORY_SLACK = 16 * 1024 * 1024
 
 
@@ -88,7 +88,7 @@ class Containment:
         self._move_all(self.cores.release(key))
 
     def vacated(self, seat: Seat) -> None:
-        """A seat is closed, or its next task has cores of its own."""
+        """Free the cores that were picked for a seat: it is closed, or its next task has an allocation."""
         if seat.share is not None:
             seat.share = None
             self._move_all(self.cores.release(seat))
@@ -138,7 +138,7 @@ class Containment:
             self._make(task, hold=True)
 
     def late(self, tasks: Collection[Task]) -> None:
-        """Fence tasks that last, with everything they have started."""
+        """Fence tasks that have run for a while, with everything they have started."""
         fresh = [task for task in tasks if self._make(task, hold=True)]
         if not fresh:
             return
@@ -150,7 +150,7 @@ class Containment:
         self._journal.flush_or_log()
 
     def _make(self, task: Task, *, hold: bool, memory: int = 0) -> bool:
-        """False if there is nothing new."""
+        """Make or extend the fence of a task; False if nothing was added."""
         fences = self.fences
         cores = task.share.cores if hold and task.share is not None and task.share.fences else ()
         if task.fence is not None:
@@ -166,7 +166,7 @@ class Containment:
         return True
 
     def make_sure(self, task: Task, processes: Collection[procfs.Process]) -> None:
-        """Move in what could not join by itself when it started, and bind what was forked too early."""
+        """Fence and bind processes that escaped that when they were started."""
         self._take_in(task, processes)
         if task.share is not None and task.share.binds:
             bind([seen for seen in processes if seen.alive], task.share.cores)
@@ -201,10 +201,10 @@ class Containment:
             self.freeze(task, False)
         task.frozen = on and done
         task.plain = False
-        self._while_still(task)
+        self._share_while_frozen(task)
         return done
 
-    def _while_still(self, task: Task) -> None:
+    def _share_while_frozen(self, task: Task) -> None:
         """Free the cores that were picked for a task while it is frozen; pick again when it is thawed."""
         seat = task.seat
         if seat.share is None or task.share is not seat.share:

@@ -36,12 +36,12 @@ _LEAST_GRACE_S = 5.0
 _RUN = "run:"
 
 
-#: Reasons after which the end is waited for.
+#: After these reasons a job must end soon.
 _URGENT = {"kill_requested", "lost"}
 
 
 class Behaviours:
-    """Carries out the behaviours of tasks: for each task one after the other."""
+    """Carries out behaviours, for each task one after the other."""
 
     def __init__(
         self,

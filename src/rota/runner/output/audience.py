@@ -35,7 +35,7 @@ class Audience:
     def __init__(self, task: Task) -> None:
         self.task = task
         self.followers: dict[int, Follower] = {}
-        self.asked = False  #: the manager was asked if a reader wants every byte; until then nothing more is read
+        self.asked = False  #: waits for the manager to say if a reader wants every byte; reads no more until then
         self.unwanted = False  #: it answered: none does
         self.orphaned = False  #: a reader that wants every byte is gone, and may come back
         self.forget_at = _NEVER

@@ -14,7 +14,7 @@ from typing import Final
 
 from rota.runner.output.backlog import Backlog
 
-#: The part of a line that what follows a carriage return overwrites. (A return before a newline is one.)
+#: Text that a carriage return overwrites. (A return before a newline overwrites nothing.)
 _OVERWRITTEN: Final = re.compile(rb"[^\r\n]*\r+(?=[^\r\n])")
 #: Pieces in which the tail is given up.
 _PIECE: Final = 64 * 1024

@@ -54,7 +54,7 @@ class Intent(JournalEntry, frozen=True, tag="i"):
     attempt: int
     token: int
     scratch: bool = False
-    part: bool = False  #: only processes that others start are there, and no command
+    part: bool = False  #: it has no command of its own
 
     @property
     def key(self) -> Key:
@@ -124,7 +124,7 @@ _decode = msgspec.msgpack.Decoder(list[Record]).decode
 
 
 def pack(records: Iterable[Record]) -> bytes:
-    """One block."""
+    """Encode records as one block."""
     block = bytearray(_HEADER.size)
     count = 0
     for record in records:
@@ -134,7 +134,7 @@ def pack(records: Iterable[Record]) -> bytes:
 
 
 def _sealed(block: bytearray, count: int) -> bytearray:
-    """Fill in the header of a block that begins with room for it."""
+    """Fill in the header, for which a block has room at its start."""
     checksum = crc32(block[_HEADER.size :], count)
     _HEADER.pack_into(block, 0, len(block) - _PREFIX, checksum, _ARRAY, count)
     return block
@@ -163,7 +163,7 @@ def unpack(data: bytes) -> tuple[list[Record], bool]:
 
 
 def _holds_more(tail: bytes, checksum: int, count: int) -> bool:
-    """Is what seems to be the beginning of a block a whole one, and only its length is wrong?"""
+    """Is this a whole block whose length field is damaged?"""
     view = memoryview(tail)[_HEADER.size :]
     for at in range(len(view)):
         count = crc32(view[at : at + 1], count)
@@ -299,7 +299,7 @@ class Journal:
         del self._block[_HEADER.size :]
 
     def compact(self, live: Iterable[Record]) -> None:
-        """Begin anew with only these records. Raises `OSError`; then the old journal goes on."""
+        """Replace the journal by these records. Raises `OSError`; the old journal then stays in use."""
         fresh = pack([self._began, *live])
         path = f"{self._path}.new"
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)

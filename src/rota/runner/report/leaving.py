@@ -73,13 +73,13 @@ class Leaving:
         return bool(self._terminated)
 
     def work_came(self) -> None:
-        """The manager has changed its mind, unless it was a signal that asked to leave."""
+        """The manager sends work again: stay, unless it was SIGTERM that asked to leave."""
         if self.leaving and not self._terminated:
             self.leaving = False
             self._leave_by = _NEVER
 
     def leave(self, reason: str, message: str) -> None:
-        """Start nothing more, hand back what has not begun, leave when nothing runs; for a reason, end it."""
+        """Start nothing more, hand back waiting leases, leave when no job runs. With a `reason`, end the jobs."""
         self.leaving = not self._stays or bool(self._terminated)
         for key in list(self._seating.waiting):
             if self._seating.drop(key):

@@ -77,7 +77,7 @@ class Link:
 
     @property
     def wants_write(self) -> bool:
-        """Is something to be sent that the stream would take later?"""
+        """Does it wait until the stream can be written to?"""
         stream = self._stream
         if stream is None:
             return False

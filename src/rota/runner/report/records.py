@@ -42,7 +42,7 @@ class TaskRecords:
         self._outcomes_acked = 0  #: since the journal was compacted
 
     def end(self, task: Task, outcome: Outcome) -> None:
-        """A task has ended like this, and nothing of it is left."""
+        """Record the end of a task. No process of it is left."""
         key = task.key
         finished = Finished(key[0], key[1], key[2], task.seat.id, outcome)
         self._journal.add(Over(finished))
@@ -64,7 +64,7 @@ class TaskRecords:
         tasks.quiet.clear()
 
     def acknowledged(self, outcomes: int) -> None:
-        """So many more outcomes are on the manager's disk: forget what is no longer needed."""
+        """This many more outcomes are on the manager's disk: drop what is no longer needed."""
         self._outcomes_acked += outcomes
         self._journal.add(Acked(self._outcomes_acked))
         idle = not self._tasks.by_key and not self._tasks.quiet and self.outbox.clear

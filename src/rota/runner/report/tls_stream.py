@@ -74,7 +74,7 @@ class TlsStream:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=_NAME)
         self._connected = False
-        self._ready = False  #: both have shaken hands
+        self._ready = False  #: the handshake is done
         self._unsent = bytearray()
 
     def fileno(self) -> int:
@@ -147,7 +147,7 @@ class TlsStream:
         self._socket.close()
 
     def _advance(self) -> None:
-        """Is the connection there by now? Raises `OSError` if it never will be."""
+        """Start the handshake once the socket is connected. Raises `OSError` if connecting failed."""
         if self._connected:
             return
         code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
@@ -171,7 +171,7 @@ class TlsStream:
             self._push()
 
     def _push(self) -> None:
-        """Give the kernel what is encrypted."""
+        """Write encrypted bytes to the socket."""
         if self._outgoing.pending:
             self._unsent += self._outgoing.read()
         while self._unsent:

@@ -37,8 +37,8 @@ def remove_nodefile(path: str) -> None:
 
 
 def bind_child(pid: int, cores: Collection[int]) -> None:
-    """Let a process that was just started run on these cores only. Costs a tenth of `on_its_cores`, which moves
-    this process to and fro; what the child forks within its first microseconds is bound later."""
+    """Bind a process that was just started to these cores. Costs a tenth of `on_its_cores`; what the child forks
+    within its first microseconds is bound later."""
     try:
         os.sched_setaffinity(pid, cores)
     except OSError:
@@ -47,8 +47,7 @@ def bind_child(pid: int, cores: Collection[int]) -> None:
 
 @contextlib.contextmanager
 def on_its_cores(share: Share | None) -> Iterator[None]:
-    """Within this, what is started runs on the cores of a task, from its first moment: a child inherits them,
-    and this process takes back its own at once."""
+    """Context manager: binds this process to the cores of a task, so that a child inherits them."""
     if share is None or not share.binds:
         yield
         return

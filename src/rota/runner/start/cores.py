@@ -45,7 +45,7 @@ class Cores:
     """Cores by the kernel's numbers, and their owners."""
 
     def __init__(self, usable: Iterable[int], *, of_host: int, first: int = 0) -> None:
-        """`usable`: by this runner, of so many. `first`: where to begin when picking."""
+        """`usable`: the cores of this runner. `of_host`: how many the host has. `first`: where picking starts."""
         self._usable = sorted(usable)
         first %= len(self._usable)
         self._order = self._usable[first:] + self._usable[:first]
@@ -85,7 +85,7 @@ class Cores:
         return self.of(owner)
 
     def _find(self, cpus: int) -> dict[int, int] | None:
-        """What of which core, or None: none at all."""
+        """Hundredths of each core to take, or None: there is no room."""
         whole, part = divmod(cpus, CORE)
         free = [core for core in self._order if not self._exact[core] and not self._taken[core]]
         parts = dict.fromkeys(free[:whole], CORE)

@@ -71,15 +71,15 @@ class Variables:
         return Variables([*kept, *new.values()], path)
 
     def value(self, name: bytes) -> bytes:
-        """Of one of them; empty if there is none."""
+        """The value of a variable; empty if it is not set."""
         prefix = name + b"="
         found = (entry for entry in self.entries() if entry.startswith(prefix))
         return next(found, prefix).removeprefix(prefix)
 
 
 class Environment(Variables):
-    """The variables of the jobs of one specification that have the same size and array, or of one attempt
-    that has an allocation of its own."""
+    """The variables of one specification, for jobs of equal size and array, or for one attempt with an
+    allocation."""
 
     __slots__ = (
         "_attempt", "_cores_at", "_cores_entry", "_index_at",
@@ -166,7 +166,7 @@ class Environment(Variables):
             vector[_ATTEMPT] = b"ROTA_ATTEMPT=%d" % attempt
 
     def at_index(self, entry: bytes) -> None:
-        """Set the place in the array of the next attempt; they are elements of an array."""
+        """Set the array index of the next attempt."""
         self._vector[self._index_at] = entry
 
     def on_cores(self, entry: bytes | None) -> None:
@@ -201,7 +201,7 @@ class Catalogue:
             self._made.pop(spec.id, None)
 
     def environment(self, grant: Grant) -> Environment | None:
-        """Of a lease, or None if its specification is not known."""
+        """The environment of a lease, or None if its specification is not known."""
         number, element = grant.spec, grant.element
         key = (grant.size, element.array if element is not None else None)
         made = self._made.get(number)
@@ -219,7 +219,7 @@ class Catalogue:
         return environment
 
     def _allocated(self, grant: Grant, allocation: Allocation) -> Environment:
-        """Made for this attempt only."""
+        """An environment for one attempt that has an allocation."""
         spec = self._specs[grant.spec]
         return Environment(
             spec,

@@ -37,7 +37,7 @@ class Script:
 
 def send(script: Script, number: int) -> None:
     try:
-        os.killpg(script.pid, number)  # not reaped: the number is certainly its own
+        os.killpg(script.pid, number)  # not reaped, so the pid cannot have been reused
     except OSError:
         pass
 

@@ -119,7 +119,7 @@ class NodeHooks:
         return Script(name, key[0], pid, output, deadline, done)
 
     def reaped(self, pid: int, status: int) -> bool:
-        """A child is gone. True: it was a hook, and what waits for it goes on."""
+        """A child has ended. True: it was a hook, and its `done` was called."""
         script = self.running.pop(pid, None)
         if script is None:
             return False
@@ -142,7 +142,7 @@ class NodeHooks:
             self._loop.due(script.deadline)
 
     def fault(self, key: Key, name: str, message: str) -> None:
-        """Tell the manager that nothing should begin here, and hand back what has not."""
+        """Report that no job should start on this node, and hand back all waiting leases."""
         self._outbox.faults.append(NodeFault(key[0], key[1], name, message))
         for waiting in list(self._seating.waiting):
             if self._seating.drop(waiting):
@@ -232,7 +232,7 @@ class NodeHooks:
             task.script = script
 
     def _without_process(self, task: Task) -> None:
-        """Let the task be one of the runner's, though no process of it is there."""
+        """Enter a task without a process into the task table."""
         task.pid, task.status = 0, 0
         task.start_time = procfs.start_time_now()
         task.began = time.monotonic()

@@ -17,15 +17,14 @@ def mpi(allocation: Allocation, nodefile: str) -> dict[bytes, bytes]:
         return {}
     rsh, hosts = os.fsencode(_RSH), os.fsencode(nodefile)
     return {
-        # Open MPI 4 and before, and its launcher since. A host that is listed once has one core for us, not
-        # all that it has.
+        # Open MPI up to 4, and PRRTE since 5. A host that is listed once has one slot, not one per core.
         b"OMPI_MCA_plm_rsh_agent": rsh,
         b"OMPI_MCA_orte_default_hostfile": hosts,
         b"OMPI_MCA_orte_set_default_slots": b"1",
         b"PRTE_MCA_plm_ssh_agent": rsh,
         b"PRTE_MCA_prte_default_hostfile": hosts,
         b"PRTE_MCA_prte_set_default_slots": b"1",
-        # MPICH and what comes from it.
+        # MPICH and its derivatives.
         b"HYDRA_LAUNCHER_EXEC": rsh,
         b"HYDRA_HOST_FILE": hosts,
     }

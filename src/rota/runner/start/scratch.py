@@ -117,7 +117,7 @@ def _remove_stubborn(path: str) -> None:
 
 
 def _make_writable(path: str) -> None:
-    """Jobs leave directories without write permission behind."""
+    """Make directories writable: a job may have removed the permission."""
     for directory, names, _, handle in os.fwalk(path, follow_symlinks=False, onerror=None):
         del directory
         for name in names:

@@ -42,7 +42,7 @@ class Seating:
         self.fillable[seat.queue] = None
 
     def reconsider(self) -> None:
-        """Look at all free seats again: those without a lease are given back."""
+        """Look at all free seats again: seats without a lease are given back."""
         for queue in self.queues.values():
             if queue.free:
                 self.fillable[queue] = None
@@ -57,7 +57,7 @@ class Seating:
             self.fillable[queue] = None
 
     def take(self, queue: LeaseQueue) -> Task | None:
-        """The task of the lowest rank, which then waits no more."""
+        """Remove and return the waiting task of the lowest rank."""
         heap, waiting = queue.heap, self.waiting
         while heap:
             task = waiting.pop(heappop(heap)[1], None)
