@@ -26,15 +26,15 @@ const space = "http://www.w3.org/2000/svg";
 let low = VIEW.begin, high = VIEW.end;
 
 function text(seconds) {
-  let rest = Math.round(Math.abs(seconds) * 1000) / 1000, said = "";
+  let rest = Math.round(Math.abs(seconds) * 1000) / 1000, label = "";
   for (const [unit, length] of [["d", 86400], ["h", 3600], ["m", 60]]) {
     const count = Math.floor(rest / length);
     rest -= count * length;
-    if (count) said += count + unit;
+    if (count) label += count + unit;
   }
   rest = Math.round(rest * 1000) / 1000;
-  if (rest || !said) said += rest + "s";
-  return (seconds < 0 ? "-" : "") + said;
+  if (rest || !label) label += rest + "s";
+  return (seconds < 0 ? "-" : "") + label;
 }
 
 function add(name, attributes, content) {
@@ -86,10 +86,10 @@ window.addEventListener("mousemove", event => {
     const moved = (held[0] - share(event)) * (held[2] - held[1]);
     view(held[1] + moved, held[2] + moved);
   }
-  const told = event.target.getAttribute && event.target.getAttribute("data-t");
-  tip.style.display = told ? "block" : "none";
-  if (told) {
-    tip.textContent = told;
+  const tooltip = event.target.getAttribute && event.target.getAttribute("data-t");
+  tip.style.display = tooltip ? "block" : "none";
+  if (tooltip) {
+    tip.textContent = tooltip;
     const right = event.clientX > window.innerWidth / 2;
     tip.style.left = right ? "auto" : event.clientX + 14 + "px";
     tip.style.right = right ? window.innerWidth - event.clientX + 14 + "px" : "auto";

@@ -79,13 +79,13 @@ def _jobs(picture: Picture, layout: Layout, *, title: str) -> list[str]:
         boxes = layout.boxes(job)
         if not boxes:
             continue
-        told = escaped(about(job))
+        tooltip = escaped(about(job))
         shape = "".join(_rectangle(box) for box in boxes)
         head = f'<path class="c{colour_of(job)}" d="{shape}"'
         if title == "child":
-            paths.append(f"{head}><title>{told}</title></path>")
+            paths.append(f"{head}><title>{tooltip}</title></path>")
         else:
-            paths.append(f'{head} data-t="{told}"/>')
+            paths.append(f'{head} data-t="{tooltip}"/>')
         if name := _name(job, boxes):
             names.append(name)
     return [*paths, "</g>", *names, "</g>"]

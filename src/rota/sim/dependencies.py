@@ -33,8 +33,8 @@ def hopeless(job: TraceJob, state: Callable[[int], str]) -> Parent | None:
 
 def never(parent: Parent) -> Waits:
     """Why a job is blocked."""
-    said = "complete" if parent.condition == "afterok" else "fail" if parent.condition == "afternotok" else "run"
-    return Waits("dependency_never", f"job {parent.id}, which it waits for, did not {said}")
+    verb = "complete" if parent.condition == "afterok" else "fail" if parent.condition == "afternotok" else "run"
+    return Waits("dependency_never", f"job {parent.id}, which it waits for, did not {verb}")
 
 
 def not_yet(parent: Parent) -> Waits:

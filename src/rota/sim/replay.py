@@ -106,9 +106,9 @@ class _Replay:
 
     def run(self, progress: Callable[[int, int], None] | None) -> list[RanJob]:
         jobs, ends, planner = self._jobs, self._ends, self._planner
-        submitted, told = 0, -_REPORT_EVERY
+        submitted, reported = 0, -_REPORT_EVERY
         while (now := self._next(submitted)) is not None:
-            # One instant: submissions as in the file, then ends, whoever started first first, then starts.
+            # One instant: submissions as in the file, then ends in the order of their starts, then starts.
             while submitted < len(jobs) and jobs[submitted].submit <= now:
                 planner.submit(submitted, self._ask(jobs[submitted]), now)
                 submitted += 1
@@ -117,9 +117,9 @@ class _Replay:
             for begin in planner.begin(now):
                 place = begin.entry.id
                 self._begin(place, now, begin.entry.resources)
-            if progress is not None and self._started >= told + _REPORT_EVERY:
-                told = self._started
-                progress(told, len(jobs))
+            if progress is not None and self._started >= reported + _REPORT_EVERY:
+                reported = self._started
+                progress(reported, len(jobs))
         return [each for each in self._ran if each is not None]
 
     def _next(self, submitted: int) -> float | None:

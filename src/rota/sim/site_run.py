@@ -128,7 +128,7 @@ class SiteRun:
         self._adopt_all()
         now = 0.0
         while True:
-            # One instant: submissions as in the file, then ends, whoever started first first, then starts.
+            # One instant: submissions as in the file, then ends in the order of their starts, then starts.
             self._submit_all(now)
             self._end_all(now)
             self._planner.tick(now)
@@ -161,8 +161,8 @@ class SiteRun:
         moments += [moment for moment in self._planner.plan.recheck_times[:1] if moment > now]
         if not moments:
             return None
-        if (told := self._planner.next_event()) is not None and told > now:
-            moments.append(told)
+        if (next_event := self._planner.next_event()) is not None and next_event > now:
+            moments.append(next_event)
         return min(moments)
 
     def _state(self, id: int) -> str:
@@ -220,8 +220,8 @@ class SiteRun:
         record.serial = entry.serial
         record.reason = entry.reason
         if job.id not in self._planner.plan.entries:
-            said = entry.reason.message if entry.reason is not None else "rejected"
-            self._over(record, "failed", Waits("reservation", said))
+            message = entry.reason.message if entry.reason is not None else "rejected"
+            self._over(record, "failed", Waits("reservation", message))
             return
         types = job.ask.types
         limits = [types.expire, types.deadline, entry.end if job.ask.at is not None else None]

@@ -60,15 +60,15 @@ class SwfTrace(Struct, frozen=True):
 def parse_swf(data: bytes, name: str) -> SwfTrace:
     """The trace in these bytes, which may be gzipped; `name` is used in errors. Raises `BadInput`."""
     header: dict[str, list[str]] = {}
-    said = 0
+    header_length = 0
     jobs: list[SwfJob] = []
     for number, line in enumerate(_lines(data, name), 1):
         line = line.strip()
         if line.startswith(";"):
             if found := _HEADER.match(line):
                 header.setdefault(found[1].lower(), []).append(found[2])
-                said += len(line)
-                if said > _LONGEST_HEADER:
+                header_length += len(line)
+                if header_length > _LONGEST_HEADER:
                     raise BadInput(f"{name} has a header of more than 1 MiB", hint="leave most of it out")
         elif line:
             jobs.append(_job(line, f"{name}, line {number}"))

@@ -152,8 +152,8 @@ def _queues(given: Document, policy: str | None) -> dict[str, Queue]:
     if policy is not None:
         order, ways = "fifo", dict.fromkeys(fields, (None, None))
     elif order is None:
-        said = any(own for own, _ in ways.values())
-        order = "fairshare" if given.usage and not said else "fifo"
+        ordered = any(own for own, _ in ways.values())
+        order = "fairshare" if given.usage and not ordered else "fifo"
     return {
         name: _queue(
             own, order=ways[name][0] or order, backfill=ways[name][1] or backfill or "conservative", name=name
@@ -196,8 +196,8 @@ def _fair_share(given: Document) -> FairShare:
         times: dict[str, float | None] = {}
         for name in ("half_life", "window"):
             with field(name):
-                said = getattr(own, name)
-                times[name] = None if said is None else duration(said)
+                given_time = getattr(own, name)
+                times[name] = None if given_time is None else duration(given_time)
                 if times[name] == 0:
                     raise BadInput("it must be longer than nothing", hint="write it like 7d")
     return FairShare(

@@ -101,7 +101,7 @@ class LimitQueues:
                 job_class.at, job_class.stopped = name, True
                 self._stopped.setdefault(name, []).append(job_class)
 
-    # -- who may begin
+    # -- which may start
 
     def room(self, job_class: JobClass) -> tuple[Host | None, list[str]]:
         """A host on which the first job may start, or None and the limits that are missing where it has room."""

@@ -38,8 +38,8 @@ def _stopped(limits: Limits, use: LimitUse) -> Waits | None:
         return Waits("window", f"limit '{name}' lets jobs start only {limit.window}", name)
     most = max(units for _host, units in limit.hosts) if limit.hosts else limit.capacity
     if most is not None and use.units > most:
-        said = "is stopped (0 units)" if not most else f"has {most} units, it takes {use.units}"
-        return Waits("limit", f"limit '{name}' {said}", name, hint=f"rota limit {name}:{use.units}")
+        problem = "is stopped (0 units)" if not most else f"has {most} units, it takes {use.units}"
+        return Waits("limit", f"limit '{name}' {problem}", name, hint=f"rota limit {name}:{use.units}")
     return None
 
 
@@ -74,12 +74,12 @@ def shortage(size: Size, frees: list[list[int]]) -> str:
 def no_room(size: Size, frees: list[list[int]], before: int | None) -> str:
     """The sentence for a job that waits for room behind `before` others; None: many."""
     short = shortage(size, frees)
-    said = f"waiting for room: {short}" if short else "waiting for room"
+    sentence = f"waiting for room: {short}" if short else "waiting for room"
     if before is None:
-        return f"{said}; many jobs are before it"
+        return f"{sentence}; many jobs are before it"
     if not before:
-        return f"{said}; it is the next in rank"
-    return f"{said}; {'1 job is' if before == 1 else f'{before:,} jobs are'} before it"
+        return f"{sentence}; it is the next in rank"
+    return f"{sentence}; {'1 job is' if before == 1 else f'{before:,} jobs are'} before it"
 
 
 def jobs_before(job_classes: Iterable[JobClass], priority: int, job: int) -> int | None:

@@ -77,8 +77,8 @@ def read_queue(name: str, value: Any) -> Queue:
     for what, word, known in (("order", record.order, ORDERS), ("backfill", record.backfill, BACKFILLS)):
         if word is not None and word not in known:
             raise BadInput(f"queue '{name}': there is no {what} '{word[:40]}'", hint=f"use {', '.join(known)}")
-    for whom in record.shares or {}:
-        if not whom or whom == "project:" or not whom.isprintable():
+    for share in record.shares or {}:
+        if not share or share == "project:" or not share.isprintable():
             raise BadInput(f"queue '{name}': a share needs a user or project:NAME")
     if record.closed_reason is not None and not record.closed_reason.isprintable():
         raise BadInput(f"queue '{name}': its reason has characters that cannot be printed")

@@ -157,7 +157,7 @@ def _converted(what: str, value: Any, kind: type[T]) -> T:
 
 
 def sets_of(quotas: Mapping[str, Any]) -> dict[str, dict[str, list[Limit]]]:
-    """Rule set → rule → limits; under the empty name those that apply always."""
+    """Rule set → rule → limits; permanent quotas under the empty name."""
     found: dict[str, dict[str, list[Limit]]] = {"": {}}
     for value in quotas.values():
         record = read_quota(value)

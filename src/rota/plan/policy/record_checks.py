@@ -1,4 +1,4 @@
-"""Checks of all kinds of site records: those of `plan.site.records`, and those that hold policies."""
+"""Checks of all site records: the kinds of `plan.site.records`, and the kinds that hold policies."""
 
 from __future__ import annotations
 

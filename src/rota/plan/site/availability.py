@@ -50,8 +50,8 @@ def parse_hours(text: str) -> tuple[Weekly, ...]:
         try:
             found.append(parse_weekly(part))
         except BadInput as error:
-            said = error.message.replace("a period of the calendar is empty", "a period is empty")
-            raise BadInput(f"hours '{text}': {said.replace(' of the calendar', '')}", hint=_HINT) from None
+            problem = error.message.replace("a period of the calendar is empty", "a period is empty")
+            raise BadInput(f"hours '{text}': {problem.replace(' of the calendar', '')}", hint=_HINT) from None
     return tuple(found)
 
 
