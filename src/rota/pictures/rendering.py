@@ -18,7 +18,7 @@ def suffix_of(path: str) -> str:
     for suffix in SUFFIXES:
         if path.lower().endswith(suffix):
             return suffix
-    raise BadInput(f"'{path}' is not a name of a picture", hint=f"let it end with {', '.join(SUFFIXES)}")
+    raise BadInput(f"'{path}' is not the name of a picture file", hint=f"end it with {', '.join(SUFFIXES)}")
 
 
 def rendered(picture: Picture, suffix: str) -> bytes:

@@ -252,7 +252,7 @@ class JobReader:
         with field("start"):
             start = self._moments.read(fields.start)
             if start > 0:
-                raise BadInput(f"{start:g} is in the future", hint="who is running began at 0 or before")
+                raise BadInput(f"{start:g} is in the future", hint="a running job has a start of 0 or before")
         with field("resources"):
             return start, self._site.mask(ids_of(fields.resources))
 
