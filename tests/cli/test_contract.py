@@ -296,7 +296,7 @@ def test_a_reader_that_leaves_is_no_error(shared: Deployment) -> None:
     )
     assert done.stdout == "1\n"
     # Who leaves while the job still prints is told that it goes on; nothing else is ever said.
-    assert done.stderr in ("", "rota: nobody reads the output; the jobs go on; see 'rota status last'\n")
+    assert done.stderr in ("", "rota: the output has no reader any more; the jobs go on; see 'rota status last'\n")
 
 
 def test_a_single_job_streams(shared: Deployment) -> None:

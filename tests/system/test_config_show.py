@@ -33,4 +33,4 @@ def test_what_the_manager_has_is_told_beside_what_is_written(tmp_path: Path) -> 
         assert "2 of its settings differ" in text
         assert "1s, until it is restarted" in text
         ann = Colleague(rota, "ann", user="nobody")
-        assert "it tells its settings to administrators alone" in ann.ok("config", "show")
+        assert "it shows its settings only to administrators" in ann.ok("config", "show")

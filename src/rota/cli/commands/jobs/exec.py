@@ -136,7 +136,7 @@ def enter(call: Invocation, id: str, what: Opening, *, stdin: bool = True) -> in
 
 
 def _number(id: str) -> int:
-    """An id; who has only a key cannot ask which jobs there are."""
+    """The id of the job. With only a job key, jobs cannot be looked up, so it must be a number."""
     from rota.errors import BadInput
 
     if not id.isascii() or not id.isdigit() or len(id) > 18:

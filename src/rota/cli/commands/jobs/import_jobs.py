@@ -92,7 +92,7 @@ def wr(
 
 
 def _warn(source: str, found: Conversion) -> None:
-    """Say once what is said of many lines."""
+    """Print a warning once if it applies to many lines."""
     lines: dict[str, list[int]] = {}
     for job in found.jobs:
         for warning in job.warnings:

@@ -83,7 +83,7 @@ def _table(found: list[JobView]) -> SafeText:
 
 
 def _telling(found: list[JobView]) -> dict[str, Callable[[JobView], str]]:
-    """Columns that tell something about these jobs: those in which they differ, or that few have."""
+    """Optional columns in which these jobs differ, or that only some jobs have."""
     from socket import gethostname
 
     from rota.plan.language.hostlist import fold

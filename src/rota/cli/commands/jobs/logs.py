@@ -102,7 +102,7 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
 
 
 def _tell_why_nothing(job: JobView, *, only: int) -> None:
-    """Say on stderr what whoever expects output should know: that it has not begun, or goes to files."""
+    """Print on stderr why there is no output: the job has not begun, or writes to files."""
     from rota.cli.commands.jobs.output_paths import output_file
     from rota.cli.render.text import harmless
 

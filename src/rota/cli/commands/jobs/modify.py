@@ -11,7 +11,7 @@ from rota.cli.commands.jobs.act import MODIFIED, tell
 from rota.cli.input.job_options import NAMES, given, options_for
 from rota.cli.input.selectors import selectors
 
-#: Options of `add` that are understood, to say why they cannot be used and what to do instead.
+#: Options of `add` that are parsed here to be refused, with a hint what to do instead.
 _REFUSED: Final = frozenset(
     {"cwd", "scratch", "env", "array", "array_file", "after", "dep_groups", "live", "allow_empty_group", "at"}
     | {"input_file", "job_key", "rerun", "once", "allow_unsatisfiable"}

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from rota.wire.views import SettledView
 
 _TICK_S: Final = 0.2
-#: How long a manager that somebody else started may be away.
+#: How long to wait for a manager that this command did not start.
 _AWAY_S: Final = 300.0
-#: Likewise one that was told to stop: somebody may be restarting it.
+#: How long to wait for a manager that was stopped on purpose and may be restarted.
 _STOPPED_S: Final = 30.0
 _REVIVALS: Final = 5
 #: Words of one request: they are compared with each job that they name.
@@ -136,7 +136,7 @@ class Run:
         try:
             return self._to_the_end()
         except BrokenPipeError:
-            print_err("rota: nobody reads the output; the jobs go on; see 'rota status last'")
+            print_err("rota: the output has no reader any more; the jobs go on; see 'rota status last'")
             raise
 
     def _to_the_end(self) -> int:
@@ -236,7 +236,7 @@ class Run:
         return None
 
     def _counts(self, added: Added) -> dict[str, int]:
-        """By state all jobs of this run, also those that were there before it; nothing if one was removed."""
+        """All jobs of this run by state, including ones that existed before; empty if one was removed."""
         from rota.errors import NotFound
 
         counts: dict[str, int] = {}
@@ -274,7 +274,10 @@ class Run:
         return False
 
     def _cancel(self, added: Added) -> None:
-        """End all that this run waits for, whoever added it; we wait until it has ended, unless asked again."""
+        """Cancel all jobs that this run waits for, including ones that existed before.
+
+        They are waited for, unless a second signal comes.
+        """
         from rota.errors import NotFound
 
         self._interrupts.cancelling = True
@@ -300,7 +303,7 @@ class Run:
             if self._interrupts.take() is not None:
                 raise NoManager("interrupted while no manager was running; the jobs are kept", hint=_RESUME)
             try:
-                # One that was told to stop is not started against the will of whoever did that.
+                # A manager that was stopped on purpose is not started again.
                 stopped = not self._jobs.call.home.manager_file.exists()
                 self._jobs.connect_again(start=self._jobs.started and not stopped and self._revivals < _REVIVALS)
             except NoManager:

@@ -118,7 +118,7 @@ def _reason(job: JobView) -> str:
 
 
 def _size(size: SizeView, *, spread: bool) -> str:
-    """What a job that waits would get. `spread`: over what a request says."""
+    """What a waiting job would get. `spread`: cores are given by the request."""
     from rota.cli.render.text import count
     from rota.units import about_size, format_duration
 

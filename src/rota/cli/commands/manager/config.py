@@ -67,7 +67,7 @@ def show(call: Invocation) -> int:
 
 
 def _running(call: Invocation) -> tuple[dict[str, Any] | None, str]:
-    """What the manager has, if one runs and may tell; else why it is not known."""
+    """The settings of the running manager, or None and why they are not known."""
     from rota.errors import BadInput, Denied, NoManager
 
     try:
@@ -76,9 +76,9 @@ def _running(call: Invocation) -> tuple[dict[str, Any] | None, str]:
     except NoManager:
         return None, "none is running"
     except Denied:
-        return None, "it tells its settings to administrators alone"
+        return None, "it shows its settings only to administrators"
     except BadInput:
-        return None, "it is of an older version, which does not tell its settings"
+        return None, "it is of an older version, which does not show its settings"
 
 
 @config.command("check")

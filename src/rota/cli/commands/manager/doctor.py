@@ -70,7 +70,7 @@ def doctor(call: Invocation, quick: bool) -> int:
 
 
 def _tried(check: Callable[[Invocation, Home], Iterator[Finding]], call: Invocation, home: Home) -> list[Finding]:
-    """A check that fails is a finding too."""
+    """Run a check; an exception is a finding too."""
     try:
         return list(check(call, home))
     except Exception as error:
@@ -129,7 +129,7 @@ def _identity(_call: Invocation, home: Home) -> Iterator[Finding]:
 
 
 def _in_use(home: Home) -> bool:
-    """Has a manager the database open? Its lock is not tried: that could keep one out that is just starting."""
+    """Does a manager have the database open? Trying its lock could keep out a manager that is just starting."""
     from rota.client.starter import holder_lives
 
     return holder_lives(home)
@@ -255,7 +255,10 @@ def _nodes(call: Invocation, _home: Home) -> Iterator[Finding]:
 
 
 def node_findings(nodes: list[NodeView], site: dict[str, dict[str, Any]]) -> Iterator[Finding]:
-    """How many may be used, and which of the others need somebody. `site`: records of hosts and their energy."""
+    """How many nodes are usable, and which of the others need attention.
+
+    `site`: records of hosts and their energy.
+    """
     from rota.core.machines.energy import SLEEPING
 
     usable = [each for each in nodes if each.usable]
@@ -269,7 +272,7 @@ def node_findings(nodes: list[NodeView], site: dict[str, dict[str, Any]]) -> Ite
 
 
 def _doubtful(nodes: list[NodeView], site: dict[str, dict[str, Any]]) -> Iterator[Finding]:
-    """Nodes that are silent need their agent; those of which it is written down that they are unfit, somebody."""
+    """Silent nodes need their agent to be started; nodes that are marked as unfit need an administrator."""
     from rota.plan.language.hostlist import fold
     from rota.plan.site.site_builder import energy_of, host_record
 

@@ -160,7 +160,7 @@ def status(call: Invocation) -> int:
 
 
 def _clock(off_s: float | None) -> str:
-    """What is said of a wall clock that was set, and is not followed yet."""
+    """A note about a wall clock that was changed and is not followed yet."""
     from rota.units import about_duration
 
     if off_s is None:

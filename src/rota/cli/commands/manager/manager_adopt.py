@@ -1,4 +1,4 @@
-"""`rota manager adopt`: say of a home that was copied or moved what it is."""
+"""`rota manager adopt`: declare whether a home was moved or copied."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def adopt(call: Invocation, moved: bool, copy: bool) -> int:
         what = f"a deployment of its own, {done.id}" if copy else f"the home of deployment {harmless(done.id)}"
         print_out(f"{harmless(str(call.home))} is now {what}")
         if copy:
-            print_out("its certificates and tokens are new: those of the original open nothing here")
+            print_out("its certificates and tokens are new; those of the original are not valid here")
         if done.doubted:
             print_out(
                 f"{count(len(done.doubted), 'job')} had an attempt under way, now lost here: "

@@ -170,7 +170,7 @@ def restore(call: Invocation, file: str, replace: bool, pause: bool, yes: bool) 
 
 
 def _confirmed(call: Invocation, found: Found, *, replaces: bool) -> bool:
-    """Ask, if somebody is there to be asked."""
+    """Ask for confirmation, if there is a terminal."""
     from rota.cli.render.text import is_terminal
 
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):

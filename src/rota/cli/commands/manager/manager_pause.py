@@ -94,7 +94,7 @@ def drain(call: Invocation, wait: bool) -> int:
             if wait:
                 _wait(client, call)
         except NoManager:
-            pass  # it has stopped: that is how we hear of it
+            pass  # it has stopped
         except KeyboardInterrupt:
             print_err("", "rota: the manager goes on draining; 'rota manager resume' ends that")
             raise
@@ -108,8 +108,10 @@ def drain(call: Invocation, wait: bool) -> int:
 
 
 def _wait(client: Client, call: Invocation) -> None:
-    """Watch the manager until it leaves (`NoManager`). On a terminal the line is drawn over itself; elsewhere
-    only what has changed is told."""
+    """Watch the manager until it stops (`NoManager`).
+
+    On a terminal the line is redrawn in place; elsewhere only changes are printed.
+    """
     from rota.cli.render.text import is_terminal
     from rota.errors import UserError
 
@@ -119,7 +121,7 @@ def _wait(client: Client, call: Invocation) -> None:
         while True:
             view = client.manager_status()
             if not view.draining:
-                raise UserError("somebody resumed the manager", hint="to go on, drain it again")
+                raise UserError("the manager was resumed", hint="to go on, drain it again")
             line = _progress(view)
             if line != said and not call.json and not call.quiet:
                 said = line

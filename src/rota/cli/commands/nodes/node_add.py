@@ -55,7 +55,7 @@ class StartedAgent(NamedTuple):
 
 
 class _Token(NamedTuple):
-    """A token that was made for one host."""
+    """The token made for one host."""
 
     name: str
     text: str  #: of its pass
@@ -175,7 +175,7 @@ def _address(client: Client) -> str:
 
 
 def _token(client: Client, host: str) -> _Token:
-    """A token for this host, beside those that it has: its agent may need them, should the new one not start."""
+    """A new token for this host. Its other tokens stay, in case the new agent does not start."""
     from rota.wire.node_pass import compose
 
     made = client.add_token(f"node-{host[:40]}-{secrets.token_hex(4)}", "runner", host=host)
@@ -183,14 +183,15 @@ def _token(client: Client, host: str) -> _Token:
 
 
 def _remove_tokens(client: Client, made: dict[str, _Token], *, started: set[str], joined: set[str]) -> None:
-    """Where the new agent is there those of earlier ones, where it was not started that which was made for it."""
+    """Remove the old tokens of hosts whose new agent has joined, and the new tokens of hosts where it did not
+    start."""
     ours = {token.name: host for host, token in made.items()}
     for each in client.tokens():
         if each.role != "runner" or each.host is None:
             continue
         useless = ours[each.name] not in started if each.name in ours else each.host in joined
         if useless:
-            with contextlib.suppress(NotFound):  # somebody else was faster
+            with contextlib.suppress(NotFound):  # it is removed already
                 client.remove_token(each.name)
 
 
@@ -213,7 +214,7 @@ def _agents(client: Client) -> dict[str, tuple[str | None, int | None]]:
 
 
 def _wait(client: Client, hosts: set[str], before: dict[str, tuple[str | None, int | None]]) -> set[str]:
-    """Those whose agent has joined, which is not the one that was there before."""
+    """The hosts whose new agent has joined."""
     deadline = time.monotonic() + _JOIN_S
     while True:
         joined = {host for host, agent in _agents(client).items() if before.get(host) != agent} & hosts

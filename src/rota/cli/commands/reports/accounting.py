@@ -87,7 +87,7 @@ def accounting(
 
 
 def _as_of_old(view: AccountingView, window: str) -> None:
-    """An earlier version answered: what it calls asked is what was given. Raises `EnvironmentFault`."""
+    """Convert the answer of an older manager, whose `asked` is what was given. Raises `EnvironmentFault`."""
     if window != "day":
         from rota.errors import EnvironmentFault
 
@@ -100,7 +100,7 @@ def _as_of_old(view: AccountingView, window: str) -> None:
 
 
 def _zone(name: str | None) -> str:
-    """The zone that is meant, by a name that the manager knows. Raises `BadInput`."""
+    """The name of the time zone, checked. Raises `BadInput`."""
     from rota.errors import BadInput
     from rota.host import local_zone_name
     from rota.manager.accounts.windows import zone_of
@@ -138,7 +138,7 @@ def _table(view: AccountingView, columns: list[str]) -> SafeText:
 
 
 def _told_zone(view: AccountingView) -> tzinfo:
-    """The zone that the manager says it used; UTC if this machine knows none of that name."""
+    """The time zone of the answer; UTC if this machine does not know it."""
     from datetime import UTC
 
     from rota.errors import BadInput
@@ -151,14 +151,14 @@ def _told_zone(view: AccountingView) -> tzinfo:
 
 
 def _window(row: AccountRow, view: AccountingView) -> str:
-    """When it begins, in the zone in which the manager counts days; of what has no name also when it ends."""
+    """The start of a window in the zone of the answer; for a window without a name also its end."""
     zone = _told_zone(view)
     at = row.at.astimezone(zone)
     if view.window == "month":
         return f"{at:%Y-%m}"
     if view.window in ("day", "week", ""):
         return f"{at:%Y-%m-%d}"
-    # A day of another zone is no day here, and an hour of the night comes twice in autumn.
+    # With the offset, since an hour comes twice when summer time ends.
     offset = "Z" if not at.utcoffset() else f"{at:%z}"
     if view.window == "hour" or row.until is None:
         return f"{at:%Y-%m-%d %H:%M}{offset}"
@@ -194,7 +194,7 @@ def _figures(rows: list[AccountRow]) -> list[str]:
 
 
 def _asked(rows: list[AccountRow]) -> str:
-    """What was asked for, as far as it is known, and how many attempts asked for no time."""
+    """Core hours asked for, as far as known, and the number of attempts without a time."""
     from rota.cli.render.text import core_hours
 
     known = [row.asked_s for row in rows if row.asked_s is not None]

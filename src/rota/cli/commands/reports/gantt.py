@@ -156,7 +156,7 @@ def _lines(view: GanttView, begin: float, end: float, look: ChartStyle, *, whole
         lines.append(f"{count(view.left_out, 'job')} that begin later are not drawn (--limit)")
     lines += _about_past(view)
     if not view.plan:
-        lines.append("nobody asks for more than a size, so there is no plan")
+        lines.append("no job has a request, so there is no plan")
     return [*lines, *_in_danger(view), *_waiting(view, look)]
 
 
@@ -169,7 +169,7 @@ def _in_danger(view: GanttView) -> list[str]:
 
 
 def _about_past(view: GanttView) -> list[str]:
-    """What of the past is not drawn as it was."""
+    """Notes about what the chart leaves out of the past."""
     from rota.cli.render.text import count, few_ranges
     from rota.units import about_duration
 

@@ -103,14 +103,14 @@ def _card(group: LearnedGroupView) -> SafeText:
 
 
 def _exact(seconds: float) -> str:
-    """A time that can be told from the next one of a row of bars, also when jobs are short."""
+    """A duration that differs from its neighbours in a histogram, even for short jobs."""
     from rota.units import about_duration
 
     return f"{seconds:.3g}s" if seconds < 10 else about_duration(seconds)
 
 
 def _line(resource: str, slope: float, intercept: float) -> tuple[str, str]:
-    """How the need follows from the size of the input, as one would say it."""
+    """The formula by which the need depends on the size of the input."""
     from rota.units import about_duration, about_size
 
     sign = "-" if intercept < 0 else "+"

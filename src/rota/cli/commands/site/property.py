@@ -1,4 +1,4 @@
-"""`rota property`: what can be said of resources, and the levels of their hierarchy."""
+"""`rota property`: the properties of resources, and the levels of their hierarchy."""
 
 from __future__ import annotations
 

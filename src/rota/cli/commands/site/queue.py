@@ -247,7 +247,7 @@ def _refuse_known(name: str, site: SiteView) -> None:
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
-    """What was said, as a record has it; None takes a value back. Raises `BadInput`."""
+    """The given options as fields of the record; None restores a default. Raises `BadInput`."""
     from rota.errors import BadInput
     from rota.units import parse_duration
 

@@ -1,4 +1,4 @@
-"""`rota quota`: who may hold how much at once, always or while a rule set of the calendar applies."""
+"""`rota quota`: how much users, projects, queues and types may hold at once."""
 
 from __future__ import annotations
 

@@ -306,7 +306,7 @@ def _find(name: str, site: SiteView) -> tuple[int, RankedRule]:
 
 
 def inserted(made: AdmissionRule, others: list[RankedRule], position: int | None) -> tuple[list[SiteChange], int]:
-    """Records that put a rule at a position among others, and the position."""
+    """The records that insert a rule at a position, and that position."""
     from rota.core.site.policy import STEP
     from rota.plan.policy.policy_records import ranked_rule_record
 
@@ -316,7 +316,7 @@ def inserted(made: AdmissionRule, others: list[RankedRule], position: int | None
     rank = (low + high) / 2
     if low < rank < high:
         return [("rule", made.name, ranked_rule_record(made, rank))], at + 1
-    # No room is left between the two: all get new places.
+    # No rank is left between the two, so all rules get new ranks.
     order = [each.rule for each in others]
     order.insert(at, made)
     return [
