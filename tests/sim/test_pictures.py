@@ -160,7 +160,7 @@ def test_moments_before_the_beginning_have_a_sign() -> None:
 
 @pytest.mark.parametrize("name", ["plan.pdf", "png", "plan", "plan.png.gz", ""])
 def test_other_kinds_of_pictures_are_refused(name: str) -> None:
-    with pytest.raises(BadInput, match=r"not a name of a picture; let it end with \.png, \.svg, \.html"):
+    with pytest.raises(BadInput, match=r"not the name of a picture file; end it with \.png, \.svg, \.html"):
         suffix_of(name)
     assert suffix_of("A.PNG") == ".png"
 

@@ -47,7 +47,7 @@ def measure(jobs: Sequence[ScheduledJob], processors: int) -> Metrics:
 
 
 def bounded_slowdown(job: ScheduledJob) -> float:
-    """The time from submission to end divided by the run time, at least 1."""
+    """The time from submission to end divided by the run time (at least `SHORTEST_S`); never below 1."""
     return max(1.0, (job.end - job.submit) / max(SHORTEST_S, job.end - job.start))
 
 

@@ -201,7 +201,7 @@ class LimitQueues:
         return any(host.usable and fits(size, host.free) for host in self._hosts.shared.values())
 
     def look_behind(self) -> bool:
-        """Try job classes again that another one went before, where that one started or lacks room itself."""
+        """Try job classes again that let another one go first, if that one has started or lacks room itself."""
         if not self._behind:
             return False
         found = False

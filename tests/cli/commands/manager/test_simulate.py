@@ -171,7 +171,7 @@ def test_a_picture_is_drawn(trace: Path, tmp_path: Path, suffix: str, begin: byt
         (["small.swf", "--estimates", "odd"], "--estimates"),
         (["small.swf", "--processors", "odd"], "--processors"),
         (["small.swf", "--plan-only"], "--plan-only is for JSON traces"),
-        (["small.swf", "--gantt", "out.pdf"], "let it end with .png, .svg, .html"),
+        (["small.swf", "--gantt", "out.pdf"], "end it with .png, .svg, .html"),
         (["small.swf", "--gantt", "no/where.png"], "there is no directory no"),
         (["small.swf", "--gantt", "dir.png"], "it is a directory"),
         (["small.swf", "--gantt", "a.png", "--policy", "easy", "--policy", "fcfs"], "--gantt draws one policy"),
