@@ -1,4 +1,4 @@
-"""What the planner knows about a job: what it asks for, for how long, for whom, and on which terms."""
+"""What the planner knows of a job: its alternatives, its user, its queue and its types."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ class Ask(Struct, frozen=True, kw_only=True, gc=False):
     limits: tuple[LimitUse, ...] = ()
     types: Types = Types()
     at: float | None = None  #: an advance reservation for this moment
-    leave_s: float = 0.0  #: once it is told to make room, it is gone after so long at the latest
+    leave_s: float = 0.0  #: after a preemption notice it has ended within this time

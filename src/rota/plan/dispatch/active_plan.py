@@ -21,15 +21,15 @@ from rota.plan.planner.shortfall import count_missing
 from rota.plan.site.resources import HostFigures
 from rota.plan.size import Size
 
-#: The name of a reservation that is only asked about.
+#: The id of a reservation that is only tried.
 _TRIED = -1
 _LAST = 1 << 62
-#: A pass of the planner is interrupted after so many steps, so that the manager goes on serving.
+#: A pass is paused after so many steps, so that the manager goes on serving.
 _STEPS = 64
 
 
 class ActivePlan:
-    """Everybody who takes a core is in it, or behind one who asks for the same."""
+    """A plan with its queue, leases and due jobs. Each job that takes a core is in it or behind an equal one."""
 
     def __init__(self, *, terms: Terms, packing: Packing, queue: PlanQueue, news: News, wall: float) -> None:
         self.planner = opened(terms, packing.limits, wall)
@@ -37,10 +37,10 @@ class ActivePlan:
         self.queue = queue
         self.due = DueJobs()
         self.leases = PlanLeases(self.planner, terms)
-        self.over: list[int] = []  #: leases that ended since the last look
-        self.gone: list[int] = []  #: jobs that are in the plan and wait no more
-        self.unplaced: dict[int, str] = {}  #: why a job whose time has come, and who runs elsewhere, has no lease
-        self.paused: list[int] = []  #: leases that were suspended, or resume, since the last look
+        self.over: list[int] = []  #: leases that ended since the last `settle`
+        self.gone: list[int] = []  #: planned jobs that wait no more
+        self.unplaced: dict[int, str] = {}  #: why a due job that runs elsewhere has no lease
+        self.paused: list[int] = []  #: leases that were suspended, or resume, since the last `settle`
         self._terms = terms
         self._packing = packing
         self._limits = packing.limits
@@ -53,7 +53,7 @@ class ActivePlan:
     # -- what happens to jobs
 
     def withdrawn(self, job: int) -> None:
-        """This job, which was in the plan, waits no more."""
+        """A planned job waits no more."""
         self.gone.append(job)
         self.unplaced.pop(job, None)
         self.due.forget(job)
@@ -74,7 +74,9 @@ class ActivePlan:
             self._follow_pause(job, wall)
         for number, job in enumerate(over, 1):
             self.leases.ended(job)
-            planner.plan.pause_after = _STEPS if number == len(over) else 1  # one look at everybody is enough
+            planner.plan.pause_after = (
+                _STEPS if number == len(over) else 1
+            )  # one full pass, after the last, is enough
             planner.ended(job, wall)
             self.due.ended(job)
         if site_changed:
@@ -84,7 +86,7 @@ class ActivePlan:
             self.leases.find_room(wall)
 
     def _follow_pause(self, job: int, wall: float) -> None:
-        """A lease was suspended, is in line to go on, or is not any more."""
+        """A lease was suspended, waits to resume, or waits no more."""
         away = self._terms.away(job)
         if job not in self.planner.plan.entries or away is None:
             return  # it has ended meanwhile
@@ -97,17 +99,17 @@ class ActivePlan:
             self.due.ended(job)
 
     def limits_differ(self) -> bool:
-        """Does the plan keep other limits than there are?"""
+        """Have limits changed since the plan learned of them?"""
         return capacities(self._limits) != self.planner.plan.limits
 
-    # -- who is in the plan
+    # -- which jobs are in the plan
 
     def _plan_first(self, wall: float) -> None:
-        """The first job of every job class is in the plan."""
+        """Plan the first job of every job class."""
         planner, queue = self.planner, self.queue
         for key in queue.to_plan():
             if planner.unsettled:
-                return  # others come when everybody has a place again
+                return  # the rest follow when all planned jobs have a place again
             queue.fresh.discard(key)
             head = queue.classes[key].head()
             first = queue.firsts.get(key)
@@ -116,7 +118,7 @@ class ActivePlan:
             if first is not None:
                 entry = planner.plan.entries.get(first)
                 if entry is not None and entry.state == RUNNING:
-                    continue  # its time has come: only who is in its way must end first
+                    continue  # it is due, and only waits for besteffort jobs to end
                 planner.ended(first, wall, complete=False)
                 queue.take_out(first)
             if self._limits.stopped(key.need.limits) is not None:
@@ -133,7 +135,7 @@ class ActivePlan:
             return
         granted = terms.reserved(job)
         if granted is None and not planner.plan.site.usable and ask.at >= wall:
-            # No runner is there yet: it is answered when one is.
+            # No host is usable yet. It is granted or rejected when one is.
             self.queue.parked.add(self.queue.take_out(job))
             return
         if granted is None:
@@ -156,7 +158,7 @@ class ActivePlan:
         planner.tick(wall)
         self._plan_first(wall)
         if not planner.plan.site.usable:
-            return None  # it is answered when there is something to reserve
+            return None  # it is granted or rejected when a host is usable
         told = len(planner.plan.moved)
         entry = planner.submit(_TRIED, ask, wall, serial=_LAST)
         granted = _TRIED in planner.plan.entries
@@ -166,10 +168,10 @@ class ActivePlan:
             return None
         return entry.reason.message if entry.reason is not None else "rejected"
 
-    # -- who begins
+    # -- which jobs begin
 
     def work(self) -> bool:
-        """Go on with a pass of the planner that was interrupted. True: everybody has a place (again)."""
+        """Go on with a paused pass. True: all planned jobs have a place."""
         self.planner.work(_STEPS)
         return not self.planner.unsettled
 
@@ -212,7 +214,7 @@ class ActivePlan:
                 self.queue.fresh.add(self.queue.where[victim])
 
     def _begin(self, begin: Begin, now: float, opened: list[Opened], chosen: list[Chosen]) -> None:
-        """Lease a job whose time has come, unless somebody must end first."""
+        """Lease a due job, unless besteffort jobs must end first."""
         planner, queue, leased = self.planner, self.queue, self.leases.jobs
         entry = begin.entry
         job = entry.id
@@ -228,7 +230,7 @@ class ActivePlan:
             self._news.preempted.extend(Preempted(victim, job) for victim in victims)
             return
         if job in leased:
-            self._news.resumed.append(job)  # it has everything but its cores
+            self._news.resumed.append(job)  # it kept everything but its cores
             return
         need = queue.where[job].need
         gives, host = given(planner.plan, entry, need)
@@ -246,7 +248,7 @@ class ActivePlan:
             gives, host = only_held(gives), at or host
         known = host in self._packing.host_names()
         if host is not None and known and self._kept(need, host):
-            # It must not hold resources while it waits for something that is in no plan.
+            # It must not hold resources while it waits for a limit that no plan foresees.
             self._put_back(job)
             queue.parked.add(queue.where[job])
             return
@@ -266,14 +268,14 @@ class ActivePlan:
         leased.add(job)
 
     def _put_back(self, job: int) -> None:
-        """A job that was to begin and has no lease yet waits again. Somebody must look after its job class."""
+        """A due job without a lease waits again. The caller must mark its job class as fresh or parked."""
         self.planner.ended(job, self.planner.plan.now, complete=False)
         self.queue.take_out(job)
         self.due.forget(job)
         self.due.ended(job)
 
     def _unpark(self) -> None:
-        """Lanes that a limit kept, and keeps no more, are planned."""
+        """Plan job classes again that a limit does not keep any more."""
         queue = self.queue
         if queue.parked:
             hosts = self._packing.host_names()
@@ -287,7 +289,7 @@ class ActivePlan:
         return bool(uses) and (self._limits.stopped(uses) is not None or bool(self._limits.missing(uses, host)))
 
     def _has_room(self, host: str, size: Size) -> bool:
-        """Is there memory and the like beside what is in no plan: jobs that take no core?"""
+        """Is there memory and the like beside jobs that take no core, which are in no plan?"""
         figures = self.planner.plan.site.figures.get(host, HostFigures())
         _cpus, mem, disk, gpus, _number = self._packing.in_use(host)
         return (
@@ -297,7 +299,7 @@ class ActivePlan:
             and (not size.gpus or gpus + size.gpus <= figures.gpus)
         )
 
-    # -- what the planner decided besides
+    # -- news
 
     @property
     def has_news(self) -> bool:

@@ -1,4 +1,4 @@
-"""What a job that begins is given: so much of which host, and for how long."""
+"""Allocations: what a job that begins gets of which host, and for how long."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rota.plan.size import CORE, Size
 
 
 def given(plan: Plan, entry: PlanEntry, need: Need) -> tuple[Given, str | None]:
-    """What a job that begins gets, and the host that it begins on; None: its resources are on none."""
+    """The allocation of a job that begins, and the host that it begins on; None: its resources are on no host."""
     site = plan.site
     nodes: dict[str, int] = {}
     for bit in positions(entry.resources):
@@ -40,7 +40,7 @@ def given(plan: Plan, entry: PlanEntry, need: Need) -> tuple[Given, str | None]:
 
 
 def with_promise(plan: Plan, entry: PlanEntry, gives: Given, ids: list[int]) -> Given:
-    """What it is given, and what it was granted (`ids`) if that was more."""
+    """The allocation, with what the reservation was granted (`ids`) if that was more."""
     if len(ids) <= entry.resources.bit_count() or plan.counted:
         return gives
     site = plan.site
@@ -54,7 +54,7 @@ def with_promise(plan: Plan, entry: PlanEntry, gives: Given, ids: list[int]) -> 
 
 
 def only_held(gives: Given) -> Given:
-    """The same for a job that runs elsewhere: it takes nothing of the host that it begins on."""
+    """The allocation of a job that runs elsewhere: it takes nothing of the host that it begins on."""
     size = Size(cpus=0, mem=0, disk=0, time_s=gives.size.time_s)
     return Given(
         size,
@@ -67,10 +67,10 @@ def only_held(gives: Given) -> Given:
 
 
 def _walltime(plan: Plan, entry: PlanEntry) -> float | None:
-    """After which it is ended; None: it may take as long as it likes."""
+    """The walltime of a job that begins; None: it has none."""
     option = entry.options[entry.alternative]
     if not option.hard:
         return None
     if entry.fixed and entry.end is not None:
-        return max(1.0, entry.end - plan.now)  # who begins late still ends on time
+        return max(1.0, entry.end - plan.now)  # a reservation that begins late still ends on time
     return option.length

@@ -1,4 +1,4 @@
-"""What must be true of a planning: the queue, the plan and the leases that are out agree with each other."""
+"""Invariants of `Planning`: the queue, the plan and the leases agree with each other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rota.plan.planner.timesharing import may_share
 
 
 def broken(queue: PlanQueue, plan: ActivePlan | None, terms: Terms | None, on_terms: int) -> list[str]:
-    """A sentence for everything that does not agree with the rest; `on_terms`: so many such jobs were counted."""
+    """A sentence for each broken invariant. `on_terms`: how many jobs on terms were counted."""
     wrong = queue.broken()
     if terms is not None:
         wrong += _counted_wrong(queue, terms, on_terms)
@@ -35,7 +35,7 @@ def _counted_wrong(queue: PlanQueue, terms: Terms, on_terms: int) -> list[str]:
 
 
 def _left_over(queue: PlanQueue) -> list[str]:
-    """What should be gone with the plan."""
+    """What is left in the queue though there is no plan."""
     wrong = [f"plan: there is none, but job class {key} is in it" for key in queue.firsts]
     wrong += [f"plan: there is none, but job class {key} is parked" for key in queue.parked]
     wrong += [f"plan: there is none, but plain job class {key}" for key in queue.classes if not key.need.terms]
@@ -54,7 +54,7 @@ def _plan_broken(plan: ActivePlan, terms: Terms) -> list[str]:
     firsts = set(queue.firsts.values())
     away = set(planner.plan.suspended)
     said = {held.job for held in terms.held() if held.away is not None}
-    # One that may go on is not away for the plan before it is told so.
+    # The plan resumes a job before the engine does.
     if away - said - left or said - away - left - planner.plan.running.keys():
         wrong.append(f"plan: {sorted(away)} are suspended for the plan, {sorted(said)} really")
     if begun - firsts - leased:
@@ -70,7 +70,7 @@ def _plan_broken(plan: ActivePlan, terms: Terms) -> list[str]:
 
 
 def _shared_unduly(terms: Terms) -> list[str]:
-    """Who holds what somebody else holds, though they may not share."""
+    """Leases that hold the same resource though their jobs may not share it."""
     wrong = []
     holders: dict[int, list[int]] = {}
     for held in terms.held():

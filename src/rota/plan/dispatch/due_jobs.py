@@ -1,4 +1,4 @@
-"""Jobs whose time has come and that have no lease yet: somebody must end first, or a host has no room."""
+"""Due jobs: their planned start has come, and they have no lease yet."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from rota.plan.planner.entry import Begin
 
 
 class DueJobs:
-    """They are in the plan, and run there."""
+    """Jobs that run in the plan, but wait for besteffort jobs to end or for room on a host."""
 
     def __init__(self) -> None:
-        self.blocked: dict[int, tuple[Begin, set[int]]] = {}  #: job → whom it waits for to end
-        self._stuck: list[Begin] = []  #: those that a host does not let begin
+        self.blocked: dict[int, tuple[Begin, set[int]]] = {}  #: job → the jobs that must end first
+        self._stuck: list[Begin] = []  #: their host has no room, or is away
 
     def block(self, begin: Begin, victims: set[int]) -> None:
-        """It begins when these have ended."""
+        """The job begins when these have ended."""
         self.blocked[begin.entry.id] = (begin, victims)
 
     def stick(self, begin: Begin) -> None:
-        """It is tried again each time that something is decided."""
+        """The job is tried again in every turn."""
         self._stuck.append(begin)
 
     def take(self) -> list[Begin]:
-        """Those that may be tried again; they leave."""
+        """Take out the jobs to try again."""
         found, self._stuck = self._stuck, []
         return found
 
     def ended(self, job: int) -> None:
-        """Who waited for nothing but its end may begin."""
+        """A job ended: jobs that waited for no other may begin."""
         for waiting, (begin, victims) in list(self.blocked.items()):
             victims.discard(job)
             if not victims:
@@ -34,7 +34,7 @@ class DueJobs:
                 self._stuck.append(begin)
 
     def forget(self, job: int) -> None:
-        """It does not begin."""
+        """The job does not begin."""
         self._stuck = [begin for begin in self._stuck if begin.entry.id != job]
         self.blocked.pop(job, None)
 

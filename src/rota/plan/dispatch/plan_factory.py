@@ -1,4 +1,4 @@
-"""Plans made of what the engine says about the site: the one that is carried out, and one that is only asked."""
+"""Plans made from what the engine knows of the site: the active one, and one for questions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from rota.plan.placement import Outlook, Terms
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.limits import Limits
 
-#: Of how many kinds of waiting plain jobs the first is in a plan that is only asked.
+#: How many job classes of plain jobs a plan for questions includes.
 _MOST_FIRSTS = 1000
 
 
 def opened(terms: Terms, limits: Limits, wall: float) -> Planner:
-    """A plan of the present site, with nobody in it."""
+    """An empty plan of the present site."""
     site = terms.site()
     quotas = terms.quotas(site)
     planner = Planner(
@@ -24,7 +24,7 @@ def opened(terms: Terms, limits: Limits, wall: float) -> Planner:
 
 
 def renew(planner: Planner, terms: Terms, limits: Limits, wall: float) -> None:
-    """The site has changed, and with it the plan."""
+    """Tell the planner of a changed site or changed rules."""
     site = terms.site()
     quotas = terms.quotas(site)
     planner.change_rules(
@@ -33,12 +33,12 @@ def renew(planner: Planner, terms: Terms, limits: Limits, wall: float) -> None:
 
 
 def capacities(limits: Limits) -> dict[str, int]:
-    """The limits of the site, as far as the planner knows how to keep them."""
+    """The limits that the planner keeps: those with a capacity."""
     return {limit.name: limit.capacity for limit in limits if limit.capacity is not None}
 
 
 def outlook(terms: Terms, packing: Packing, wall: float) -> Outlook:
-    """The plan that there would be, for jobs that are packed."""
+    """A plan for questions about jobs that are packed."""
     planner = opened(terms, packing.limits, wall)
     PlanLeases(planner, terms).adopt_all(wall)
     firsts, others = packing.firsts(_MOST_FIRSTS)

@@ -1,7 +1,7 @@
-"""Leases as a plan sees them: those that it gave, and those from before it, which keep what they have.
+"""The leases in a plan: its own, and older ones, which keep their resources.
 
-A lease that no plan gave any resources (it was packed, or sent ahead of the end of another) gets some of its
-host, so that nobody else is planned where it runs.
+A lease without allocated resources (its job was packed, or sent ahead of the end of another) gets some of its
+host, so that no other job is planned where it runs.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from rota.plan.timeline.shapes import Shape
 
 
 class PlanLeases:
-    """The leases that are out while there is a plan."""
+    """The current leases, while there is a plan."""
 
     def __init__(self, planner: Planner, terms: Terms) -> None:
         self.jobs: set[int] = set()
         self._planner = planner
         self._terms = terms
-        self._roomless: dict[int, Held] = {}  #: of these, those for whose resources there was no room yet
+        self._roomless: dict[int, Held] = {}  #: leases for which too few resources were free
 
     def adopt_all(self, wall: float) -> None:
-        """Those that are out take their place in the plan."""
-        # Those that were given nothing take what those leave that were.
+        """Put the current leases into the plan."""
+        # Leases without an allocation share what the allocated ones leave free.
         for held in sorted(self._terms.held(), key=lambda each: (not each.resources, each.since)):
             if held.away is not None:
                 self._adopt_suspended(held, wall)
@@ -43,7 +43,7 @@ class PlanLeases:
             self._planner.adopt(held.job, ask, start=held.since, resources=mask, now=wall, end=held.end)
 
     def _adopt_suspended(self, held: Held, wall: float) -> None:
-        """It comes back to what it was given or, if that was nothing, to as many cores of its host."""
+        """A suspended job resumes on its allocation or, without one, on as many cores of its host."""
         planner, away = self._planner, held.away
         assert away is not None
         ids = ids_of(held.resources)
@@ -68,7 +68,7 @@ class PlanLeases:
         self._roomless.pop(job, None)
 
     def find_room(self, wall: float) -> None:
-        """Leases that were sent ahead begin as soon as somebody ends, before all that wait."""
+        """Give leases that were sent ahead the resources that became free, before all waiting jobs."""
         planner = self._planner
         for job, held in list(self._roomless.items()):
             mask, enough = room_for(held, planner.plan, self._terms)
@@ -80,9 +80,9 @@ class PlanLeases:
 
 
 def room_for(held: Held, plan: Plan, terms: Terms) -> tuple[int, bool]:
-    """Resources on its host that nobody else runs on, for a lease that no plan gave any; and are they enough?
+    """Resources of its host for a lease without an allocation, on which no other job runs; and are they enough?
 
-    What is left is taken in any case: it may well run there, and nobody else should.
+    It takes what is left in any case: it may run there, and no other job should.
     """
     ask = terms.ask(held.job)
     there = free = plan.site.hosts.get(held.host, 0)
@@ -97,20 +97,20 @@ def room_for(held: Held, plan: Plan, terms: Terms) -> tuple[int, bool]:
         if taken + ask.share <= WHOLE:
             return core, True
     for alternative in ask.alternatives:
-        # On what may not be used now as well: it runs there.
+        # Also on resources that may not be used now: it runs there already.
         mask = Shape(alternative, plan.site, within=plan.site.everything).choose(free) if free else 0
         if mask:
             return mask, True
     for core in parts:
-        free |= core  # a part of a shared core may be its as well
+        free |= core  # it may have a part of a shared core
     return (0 if ask.share else free), False
 
 
 def ids_of(resources: str) -> list[int]:
-    """What a lease or a reservation was given, which may be nothing."""
+    """The ids of allocated or reserved resources; empty for an empty text."""
     return parse_spans(resources, most=sys.maxsize) if resources else []
 
 
 def still_there(site: Site, resources: str) -> int:
-    """Of what was given, that which the site still has."""
+    """The allocated resources that the site still has."""
     return site.mask(id for id in ids_of(resources) if site.knows(id))

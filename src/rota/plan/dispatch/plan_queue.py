@@ -1,7 +1,7 @@
-"""Jobs that wait for a plan, in job classes of which the first is in it.
+"""The queue of a plan: jobs in job classes, of which the first job is in the plan.
 
-Jobs that ask for the same stand in as many job classes as of them could run at once: whatever becomes free at one
-moment, those whose turn it is are there. Those for whom a moment of their own matters stand alone.
+Equal jobs are spread over as many job classes as could run at once, so that the plan has enough of them to fill
+what becomes free at one moment. A job with a start time, an expiry or a deadline has a class of its own.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from rota.plan.placement import Terms, Waiting
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.search import shapes_of
 
-#: Jobs that ask for the same stand in no more job classes than this.
+#: Equal jobs are spread over at most so many job classes.
 _MOST_CLASSES = 10_000
 
 
 class QueueKey(NamedTuple):
-    """What the jobs of a job class have in common, and which of their job classes it is."""
+    """What the jobs of a job class have in common, and the number of the class among those of equal jobs."""
 
     priority: int
     need: Need
@@ -29,20 +29,20 @@ class QueueKey(NamedTuple):
 
 
 class PlanQueue:
-    """Lanes that never are empty. While there is a plan each is looked after: in it, fresh or parked."""
+    """Job classes, none of them empty. While there is a plan, each has a job in it, or is fresh or parked."""
 
     def __init__(self) -> None:
         self.classes: dict[QueueKey, JobClass] = {}
         self.where: dict[int, QueueKey] = {}  #: job → its job class
         self.firsts: dict[QueueKey, int] = {}  #: the job of each job class that is in the plan
         self.fresh: set[QueueKey] = set()  #: job classes that should have another job in the plan
-        self.parked: set[QueueKey] = set()  #: job classes kept by a limit in a way that no plan foresees
-        self._widths: dict[Need, int] = {}  #: how many of such jobs could run at once
+        self.parked: set[QueueKey] = set()  #: job classes that wait for a limit in a way that no plan foresees
+        self._widths: dict[Need, int] = {}  #: how many equal jobs could run at once
 
     # -- jobs come and go
 
     def add(self, need: Need, priority: int, jobs: list[int], *, terms: Terms, planner: Planner | None) -> None:
-        """These jobs (ids ascending, one at least) wait for a plan, which there may not be yet."""
+        """Add waiting jobs (ids ascending, at least one). `planner` is None while there is no plan."""
         by_group: dict[int, list[int]] = {}
         alone = bool(need.terms) and _timed(terms.ask(jobs[0]))
         for job in jobs:
@@ -72,7 +72,7 @@ class PlanQueue:
         return width
 
     def site_changed(self) -> None:
-        """More or fewer of those that come could run at once."""
+        """The number of jobs that could run at once may have changed."""
         self._widths.clear()
 
     def leave(self, job: int) -> bool:
@@ -100,10 +100,10 @@ class PlanQueue:
             each.clear()
         return found
 
-    # -- who is in the plan
+    # -- which jobs are in the plan
 
     def to_plan(self) -> list[QueueKey]:
-        """Lanes that should have another job in the plan, best rank first."""
+        """Job classes that should have another job in the plan, best rank first."""
         return sorted(self.fresh, key=lambda key: (-key.priority, self.classes[key].head() or 0))
 
     def put_in(self, key: QueueKey, job: int) -> None:
@@ -112,13 +112,13 @@ class PlanQueue:
         self.firsts[key] = job
 
     def take_out(self, job: int) -> QueueKey:
-        """The job is not in the plan any more, and waits. Somebody must look after its job class."""
+        """The job left the plan and waits. The caller must mark the returned job class as fresh or parked."""
         key = self.where[job]
         del self.firsts[key]
         return key
 
     def before(self, job: int) -> int:
-        """How many jobs that ask for the same are older."""
+        """How many equal jobs are older."""
         key = self.where[job]
         alike = (job_class for other, job_class in self.classes.items() if other[:3] == key[:3])
         return sum(1 for job_class in alike for each in job_class.jobs() if each < job)
@@ -136,11 +136,11 @@ class PlanQueue:
         return found
 
     def behind(self) -> int:
-        """How many jobs are not in the plan, because others that ask for the same are."""
+        """How many jobs are not in the plan, because equal jobs are."""
         return max(0, sum(map(len, self.classes.values())) - len(self.firsts))
 
     def waiting(self, planner: Planner | None) -> list[Waiting]:
-        """All job classes, those of jobs that ask for the same together."""
+        """All job classes, with those of equal jobs put together."""
         total = planner.plan.site.count if planner is not None else 0
         found: dict[tuple[int, Need, int], Waiting] = {}
         gone: dict[tuple[int, Need, int], set[int]] = {}
@@ -156,10 +156,10 @@ class PlanQueue:
                 gone.setdefault(alike, set()).update(job_class.gone)
         return [each._replace(gone=frozenset(gone.get(alike, ()))) for alike, each in found.items()]
 
-    # -- what must be true
+    # -- invariants
 
     def broken(self) -> list[str]:
-        """A sentence for everything that does not agree with itself."""
+        """A sentence for each broken invariant."""
         wrong = []
         waiting = {job: key for key, job_class in self.classes.items() for job in job_class.jobs()}
         if waiting != self.where:
@@ -180,5 +180,5 @@ class PlanQueue:
 
 
 def _timed(ask: Ask) -> bool:
-    """Is there a moment that matters to each job by itself, whoever is before it?"""
+    """Has the job a start time, an expiry or a deadline?"""
     return ask.at is not None or ask.types.expire is not None or ask.types.deadline is not None

@@ -1,8 +1,8 @@
 """The placement of planned pools: packing while every job is plain, a plan as soon as one is not.
 
 A plain job asks for a size and nothing else; a million of them are packed at the speed of the runners.
-A request, a type, a queue, a reservation or a quota needs a plan, and then everybody is in it, so that
-nobody jumps the queue. Only jobs that take no core are packed always.
+A request, a type, a queue, a reservation or a quota needs a plan. Then all jobs are in it, so that none jumps
+the queue. Only jobs that take no core are always packed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rota.plan.size import Capacity, Size
 
 
 class Planning:
-    """A `Placement` with a future, once somebody needs one."""
+    """A `Placement` that packs, and plans while a job needs a plan."""
 
     def __init__(self, *, first_seat: int = 1) -> None:
         self.terms: Terms | None = None
@@ -42,7 +42,7 @@ class Planning:
         self._site_changed = False
         self._limits_changed = False
 
-    # -- what the packing is asked, whoever decides
+    # -- passed on to the packing
 
     @property
     def needs(self) -> Callable[[int], Need] | None:
@@ -153,11 +153,11 @@ class Planning:
 
     def move_end(self, job: int, end: float, wall: float, *, force: bool = False) -> float:
         if self._plan is None:
-            return end  # nobody was promised anything
+            return end  # without a plan there are no promises
         self._settle(self._plan, wall)
         return self._plan.planner.move_end(job, end, wall, force=force)
 
-    # -- deciding
+    # -- decisions
 
     def place(self, now: float, wall: float) -> tuple[list[Opened], list[Chosen]]:
         plan = self._plan
@@ -169,7 +169,7 @@ class Planning:
             self._close(plan, wall)
             return self._packing.place(now)
         ready = plan.work()
-        opened, chosen = self._packing.place(now)  # those that take no core
+        opened, chosen = self._packing.place(now)  # jobs that take no core
         if ready:
             self._settle(plan, wall)
             more_opened, more_chosen = plan.begin(now, wall)
@@ -187,7 +187,7 @@ class Planning:
         return self.terms is not None and self.terms.wanted()
 
     def _open(self, wall: float) -> ActivePlan:
-        """From now on there is a plan, and everybody is in it."""
+        """Make a plan of all jobs."""
         assert self.terms is not None
         self._plan = ActivePlan(
             terms=self.terms, packing=self._packing, queue=self._queue, news=self._news, wall=wall
@@ -196,7 +196,7 @@ class Planning:
         return self._plan
 
     def _close(self, plan: ActivePlan, wall: float) -> None:
-        """Nobody needs a plan any more: plain jobs are packed again."""
+        """Drop the plan, which no job needs any more: plain jobs are packed again."""
         self._settle(plan, wall)
         self._plan = None
         for priority, need, jobs in self._queue.hand_over():
@@ -204,13 +204,13 @@ class Planning:
                 self._packing.offer(need, priority=priority, jobs=jobs)
 
     def _settle(self, plan: ActivePlan, wall: float) -> None:
-        """The plan learns what has changed."""
+        """Tell the plan what has changed."""
         changed = self._site_changed or plan.planner.plan.renew_at <= wall
         changed = changed or (self._limits_changed and plan.limits_differ())
         self._site_changed = self._limits_changed = False
         plan.settle(wall, site_changed=changed)
 
-    # -- what was decided besides who begins
+    # -- news
 
     def next_event(self) -> float | None:
         """When something should be decided though nothing happens (wall time)."""
@@ -228,7 +228,7 @@ class Planning:
 
     @property
     def has_news(self) -> bool:
-        """Has something been decided that somebody must act on?"""
+        """Has the plan decided something that the engine must act on?"""
         return any(self._news) or (self._plan is not None and self._plan.has_news)
 
     def take_news(self) -> News:
@@ -248,7 +248,7 @@ class Planning:
     @property
     def planner(self) -> Planner | None:
         """The plan, to look at; None while nobody needs one."""
-        plan = self._plan  # whoever asks may do so from another thread
+        plan = self._plan  # read once: another thread may call this
         return plan.planner if plan is not None else None
 
     def planned(self, job: int) -> Planned | None:
@@ -284,7 +284,7 @@ class Planning:
             reason = entry.reason if entry is not None and entry.start is None else None
             if entry is None or reason is None or reason.code != "unsatisfiable":
                 continue
-            # It may only be that hosts are away now.
+            # Perhaps hosts are only away now.
             if (waits := why_waiting.why(planner.plan, entry)[0]).code == reason.code:
                 yield self._queue.classes[key], waits.message
 

@@ -1,4 +1,4 @@
-"""How a job that is lined up for a plan stands: who is before it, its limits, what is planned."""
+"""Why a job in the queue of a plan waits: jobs before it, limits, and its planned start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rota.plan.reasons import Waits
 
 
 def why(plan: ActivePlan, limits: Limits, need: Need, job: int) -> list[Waits]:
-    """All that keeps this job, which is in the queue, from beginning."""
+    """All reasons why this job of the queue does not begin."""
     planner, queue = plan.planner, plan.queue
     key = queue.where[job]
     first = queue.firsts.get(key)
