@@ -22,7 +22,7 @@ from rota.manager.requests.questions import Questions
 from rota.manager.views.forecast import Forecasts
 from rota.manager.views.gantt import encoded
 from rota.manager.views.gantt_past import Past, PastRows, PastWindow
-from rota.manager.views.gantt_rows import Bar, lines_needed, placed
+from rota.manager.views.gantt_rows import ChartBar, lines_needed, placed
 from rota.manager.views.queries import Queries
 from rota.plan.placement import Given, Pause
 from rota.plan.site.bitset import parse_spans
@@ -69,9 +69,9 @@ def past_of(store: MemoryStore, since: float, until: float, limit: int = 1000) -
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> list[Bar]:
+def histories(draw: st.DrawFn) -> list[ChartBar]:
     """Bars that really had room: each begins on cores that were free; some tell which."""
-    bars: list[Bar] = []
+    bars: list[ChartBar] = []
     free = {(host, line): 0 for host, count in HOSTS.items() for line in range(count)}
     moment = 0
     for _ in range(draw(st.integers(0, 25))):
@@ -84,11 +84,11 @@ def histories(draw: st.DrawFn) -> list[Bar]:
         end = moment + draw(st.integers(1, 20))
         for line in mine:
             free[host, line] = end
-        bars.append(Bar(host, float(moment), float(end), len(mine)))
+        bars.append(ChartBar(host, float(moment), float(end), len(mine)))
     return bars
 
 
-def assert_apart(bars: list[Bar], places: list[dict[str, list[int]]]) -> None:
+def assert_apart(bars: list[ChartBar], places: list[dict[str, list[int]]]) -> None:
     taken = defaultdict(list)
     for bar, place in zip(bars, places, strict=True):
         for host, lines in place.items():
@@ -101,7 +101,7 @@ def assert_apart(bars: list[Bar], places: list[dict[str, list[int]]]) -> None:
 
 
 @given(histories())
-def test_whatever_ran_has_a_place_and_no_two_bars_lie_on_each_other(bars: list[Bar]) -> None:
+def test_whatever_ran_has_a_place_and_no_two_bars_lie_on_each_other(bars: list[ChartBar]) -> None:
     places = placed(bars, HOSTS)
     assert [len(place.get(bar.host, ())) for bar, place in zip(bars, places, strict=True)] == [
         bar.wanted for bar in bars
@@ -112,7 +112,9 @@ def test_whatever_ran_has_a_place_and_no_two_bars_lie_on_each_other(bars: list[B
 
 
 @given(histories(), st.data())
-def test_what_is_known_stays_where_it_was_and_the_rest_keeps_off_it(bars: list[Bar], data: st.DataObject) -> None:
+def test_what_is_known_stays_where_it_was_and_the_rest_keeps_off_it(
+    bars: list[ChartBar], data: st.DataObject
+) -> None:
     real = placed(bars, HOSTS)
     some = [
         bar._replace(known=place) if data.draw(st.booleans()) else bar
@@ -126,7 +128,12 @@ def test_what_is_known_stays_where_it_was_and_the_rest_keeps_off_it(bars: list[B
 
 
 def test_what_finds_no_room_is_drawn_nowhere_and_hides_nothing() -> None:
-    bars = [Bar("b", 0.0, 10.0, 2), Bar("b", 5.0, 7.0, 1), Bar("b", 10.0, inf, 1), Bar("x", 0.0, 1.0, 1)]
+    bars = [
+        ChartBar("b", 0.0, 10.0, 2),
+        ChartBar("b", 5.0, 7.0, 1),
+        ChartBar("b", 10.0, inf, 1),
+        ChartBar("x", 0.0, 1.0, 1),
+    ]
     assert placed(bars, HOSTS) == [{"b": [0, 1]}, {}, {"b": [0]}, {}]
 
 
@@ -197,7 +204,7 @@ def test_an_attempt_is_drawn_on_the_cores_it_had_and_one_of_a_host_that_is_gone_
 
 def test_a_running_job_is_drawn_beside_what_ended_before() -> None:
     store = stored(("b", 10.0, 50.0, 1, None))
-    _view, places = Past(store, SPECS).view(PastWindow(0.0, 60.0, 10), LINES, [Bar("b", 20.0, inf, 1)])
+    _view, places = Past(store, SPECS).view(PastWindow(0.0, 60.0, 10), LINES, [ChartBar("b", 20.0, inf, 1)])
     assert places == [{"b": [1]}]
 
 

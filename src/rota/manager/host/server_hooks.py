@@ -76,7 +76,7 @@ class _Run:
         self.stopped = False
 
 
-class ServerHooks:
+class ServerHookRunner:
     """The scripts of one manager."""
 
     def __init__(self, world: World, settings: Settings, *, happened: Callable[[Event], None]) -> None:

@@ -17,7 +17,7 @@ from rota.core.states import State
 from rota.core.world import World
 from rota.errors import Bug, Denied, RotaError
 from rota.manager.host.energy import Energy
-from rota.manager.host.server_hooks import ServerHooks
+from rota.manager.host.server_hooks import ServerHookRunner
 from rota.manager.metrics.counters import Counters
 from rota.manager.metrics.rates import Rates
 from rota.manager.output.pruning import Pruner
@@ -51,7 +51,7 @@ class Performer:
         runners: Runners,
         watches: Watches,
         energy: Energy,
-        hooks: ServerHooks,
+        hooks: ServerHookRunner,
         pruner: Pruner,
         figures: Counters,
         rates: Rates,

@@ -124,7 +124,7 @@ class Manager:
         world.energy = rules_of(settings)
         energy = Energy(settings, happened=happened)
         server_hooks.tell_engine(world, settings, own_host=hostname())
-        self._hooks = server_hooks.ServerHooks(world, settings, happened=happened)
+        self._hooks = server_hooks.ServerHookRunner(world, settings, happened=happened)
         self.gateway = GatewayProcess(home, settings)
         self._demand: Demand | None = None
         if isinstance(pool, DelegatedPool):

@@ -36,7 +36,7 @@ _MAX_WAITING_BYTES: Final = 64 << 20
 _FromAnybody = m.FromClient | m.FromRunner
 
 
-class Listener(Protocol):
+class PeerListener(Protocol):
     """Hears what happens to a connection."""
 
     def connected(self, peer: Peer) -> None: ...
@@ -53,7 +53,7 @@ class Listener(Protocol):
 class Peer(asyncio.Protocol):
     """A client or a runner, connected over the Unix socket or TLS."""
 
-    def __init__(self, listener: Listener, id: int, *, local: bool, unfinished: PartialMessages) -> None:
+    def __init__(self, listener: PeerListener, id: int, *, local: bool, unfinished: PartialMessages) -> None:
         self._listener = listener
         self._partial_messages = unfinished
         self.id = id

@@ -21,7 +21,7 @@ from rota.core.states import WAITING
 from rota.core.world import World
 from rota.errors import BadInput
 from rota.manager.views.gantt_past import Past, PastRows, PastWindow
-from rota.manager.views.gantt_rows import Bar
+from rota.manager.views.gantt_rows import ChartBar
 from rota.plan.explain.causes import MOST_ENTRIES
 from rota.plan.language.hostlist import natural
 from rota.plan.planner import entry as entries
@@ -247,7 +247,7 @@ def _with_past(found: GanttSnapshot, rows: list[_Row], limit: int, past: Past) -
         known: dict[str, list[int]] = {}
         for host, line in (lines.of[id] for id in found.site.ids(row.resources)) if found.plan else ():
             known.setdefault(host, []).append(line)
-        bars.append(Bar(row.host or "", row.start, inf, row.resources.bit_count(), known))
+        bars.append(ChartBar(row.host or "", row.start, inf, row.resources.bit_count(), known))
     window = PastWindow(found.since, min(found.until, found.wall), max(1, min(limit, _MOST_PAST)))
     over, places = past.view(window, lines, bars)
     moved = list(rows)

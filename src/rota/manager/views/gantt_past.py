@@ -23,7 +23,7 @@ from rota.core.jobs.job import Spec
 from rota.core.jobs.report_groups import first_of
 from rota.core.machines.host_usage import BUSY, IDLE
 from rota.manager.accounts.usage import HostSpan, spans
-from rota.manager.views.gantt_rows import Bar, lines_needed, placed
+from rota.manager.views.gantt_rows import ChartBar, lines_needed, placed
 from rota.plan.site.bitset import parse_spans, spans_of
 from rota.plan.size import CORE
 from rota.store.base import Store
@@ -76,7 +76,7 @@ class Past:
         self._known: dict[Any, tuple[float, Any]] = {}  #: question → (valid until, answer)
 
     def view(
-        self, window: PastWindow, lines: PastRows, running: Sequence[Bar]
+        self, window: PastWindow, lines: PastRows, running: Sequence[ChartBar]
     ) -> tuple[GanttPast, list[dict[str, list[int]]]]:
         """The past, and the lines for `running` bars that have none of their own."""
         since, until = max(window.since, 0.0), min(window.until, _LATEST)
@@ -186,7 +186,7 @@ def _slices(limit: int, hosts: int) -> int:
     return max(_FEWEST_SLICES, min(_MOST_SLICES, limit // max(1, hosts)))
 
 
-def _bar(row: PastAttempt, specs: Mapping[int, Spec], lines: PastRows) -> Bar:
+def _bar(row: PastAttempt, specs: Mapping[int, Spec], lines: PastRows) -> ChartBar:
     given = row.given
     known: dict[str, list[int]] = {}
     if given is not None and given.nodes:
@@ -200,7 +200,7 @@ def _bar(row: PastAttempt, specs: Mapping[int, Spec], lines: PastRows) -> Bar:
             for host, line in (lines.of[id] for id in parse_spans(given.resources) if id in lines.of):
                 known.setdefault(host, []).append(line)
     cpus = cores_of(row.size or specs[row.spec].size, given)
-    return Bar(row.host, row.started_at, row.ended_at, -(-cpus // CORE), known)
+    return ChartBar(row.host, row.started_at, row.ended_at, -(-cpus // CORE), known)
 
 
 def _attempt(row: PastAttempt, spec: Spec, place: Mapping[str, Sequence[int]], *, exact: bool) -> GanttAttempt:

@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 
-class Bar(NamedTuple):
+class ChartBar(NamedTuple):
     """Some cores of a host from one moment to another."""
 
     host: str
@@ -25,7 +25,7 @@ class Bar(NamedTuple):
     known: Mapping[str, Sequence[int]] = {}
 
 
-def placed(bars: Sequence[Bar], cores: Mapping[str, int]) -> list[dict[str, list[int]]]:
+def placed(bars: Sequence[ChartBar], cores: Mapping[str, int]) -> list[dict[str, list[int]]]:
     """For each bar, host → lines; nothing where there is no room, or nothing is wanted."""
     found: list[dict[str, list[int]]] = [{} for _ in bars]
     by_host: defaultdict[str, list[int]] = defaultdict(list)
@@ -48,7 +48,7 @@ def placed(bars: Sequence[Bar], cores: Mapping[str, int]) -> list[dict[str, list
     return found
 
 
-def lines_needed(bars: Iterable[Bar]) -> dict[str, int]:
+def lines_needed(bars: Iterable[ChartBar]) -> dict[str, int]:
     """For each host, how many lines its bars need at least."""
     needed: dict[str, int] = {}
     changes: defaultdict[str, list[tuple[float, int]]] = defaultdict(list)
@@ -83,7 +83,7 @@ class _Lines:
             latest = accumulate((end for _start, end in spans), max)
             spans[:] = [(start, end) for (start, _end), end in zip(spans, latest, strict=True)]
 
-    def free_for(self, bar: Bar) -> list[int]:
+    def free_for(self, bar: ChartBar) -> list[int]:
         """Takes lines that are free for the whole bar."""
         while self._taken and self._taken[0][0] <= bar.start:
             insort(self._free, heappop(self._taken)[1])
@@ -100,7 +100,7 @@ class _Lines:
             heappush(self._taken, (bar.end, line))
         return mine
 
-    def _in_use(self, line: int, bar: Bar) -> bool:
+    def _in_use(self, line: int, bar: ChartBar) -> bool:
         """Is the line known to be in use during this bar?"""
         spans = self.reserved.get(line, ())
         at = bisect_left(spans, (bar.end,))

@@ -24,7 +24,7 @@ _OFFERS: Final = 10_000
 Reader = tuple[int, int]  #: a connection, and the number of the watch
 
 
-class OutputTail:
+class LiveTail:
     """The output of one attempt for one reader."""
 
     __slots__ = ("attempt", "hold", "id", "job", "plain", "reader", "runner", "settled", "taken", "watcher")
@@ -51,9 +51,9 @@ class OutputTails:
         self._peer_of = peer_of  #: the connection of a runner
         self.watchers: dict[Reader, Watcher] = {}  #: all open watches
         self._next = 0
-        self._by_id: dict[int, OutputTail] = {}
+        self._by_id: dict[int, LiveTail] = {}
         #: reader → job → attempt; by job, since thousands may run at once and each of them begins and ends
-        self._of: dict[Reader, dict[int, dict[int, OutputTail]]] = {}
+        self._of: dict[Reader, dict[int, dict[int, LiveTail]]] = {}
         self._unanswered: dict[tuple[int, int], str] = {}  #: attempts whose runner waits for an answer
         #: attempts that a runner holds for a reader that may come back
         self._offered: dict[tuple[int, int], str] = {}
@@ -67,7 +67,7 @@ class OutputTails:
         if peer is None or attempt in own.get(job, ()):
             return
         self._next += 1
-        tail = OutputTail(self._next, reader, watcher, job, attempt, runner)
+        tail = LiveTail(self._next, reader, watcher, job, attempt, runner)
         tail.hold = watcher.attached(job)
         tail.plain = not peer.tails
         own.setdefault(job, {})[attempt] = self._by_id[tail.id] = tail
@@ -184,7 +184,7 @@ class OutputTails:
         elif peer := self._peer_of(runner):
             peer.send(m.Tail(job, attempt, on=False))
 
-    def _window(self, tail: OutputTail) -> int:
+    def _window(self, tail: LiveTail) -> int:
         if not tail.watcher.window:
             return -1
         own = self._of[tail.reader]
@@ -192,21 +192,21 @@ class OutputTails:
             return 0  # the attempt before it comes first
         return max(_LEAST_WINDOW, min(tail.watcher.window, _WINDOW, _ALL_WINDOWS // len(own)))
 
-    def _go_on(self, tail: OutputTail) -> None:
+    def _go_on(self, tail: LiveTail) -> None:
         if peer := self._peer_of(tail.runner):
             peer.send(m.Took(tail.job, tail.attempt, tail.id, *tail.taken, self._window(tail)))
 
-    def _same(self, one: OutputTail, other: OutputTail) -> bool:
+    def _same(self, one: LiveTail, other: LiveTail) -> bool:
         return one.plain and (one.job, one.attempt, one.runner) == (other.job, other.attempt, other.runner)
 
-    def _over(self, tail: OutputTail) -> None:
+    def _over(self, tail: LiveTail) -> None:
         self._drop(tail)
         _release(tail)
         for other in self._of.get(tail.reader, {}).get(tail.job, {}).values():
             if not other.plain and other.watcher.window:
                 self._go_on(other)
 
-    def _drop(self, tail: OutputTail) -> None:
+    def _drop(self, tail: LiveTail) -> None:
         self._by_id.pop(tail.id, None)
         own = self._of.get(tail.reader, {})
         same = own.get(tail.job, {})
@@ -215,7 +215,7 @@ class OutputTails:
             own.pop(tail.job, None)
 
 
-def _release(tail: OutputTail) -> None:
+def _release(tail: LiveTail) -> None:
     tell, tail.settled = tail.settled, None
     if tell is not None:
         tell()
