@@ -12,7 +12,8 @@ from rota.client.fields.new_spec import new_spec
 from rota.client.submission import base_wanted
 from rota.core.jobs.job import Spec
 from rota.errors import BadInput
-from rota.manager.submit.admission import Rulebook, SubmissionContext
+from rota.manager.submit.admission import Rulebook
+from rota.manager.submit.rule_facts import SubmissionContext
 from rota.manager.submit.specs import check_texts, spec_from
 from rota.manager.submit.unix_groups import groups_of
 from rota.manager.views.rows import size_view

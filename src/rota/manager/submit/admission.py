@@ -7,28 +7,24 @@ user's waiting reservations counts jobs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
-from rota.core.jobs.job import AsWritten, Job, Spec
-from rota.core.jobs.report_groups import names_of
+from rota.core.jobs.job import Job, Spec
 from rota.core.machines.hosts import site_now
 from rota.core.site.policy import queues_of, rules_of
 from rota.core.states import WAITING
 from rota.core.world import World
 from rota.errors import BadInput
+from rota.manager.submit.rule_facts import ADMINISTRATOR, ANY_USER, SubmissionContext, facts_of, respecified
 from rota.manager.submit.specs import check_spec
 from rota.manager.submit.terms import agreed
 from rota.manager.submit.unix_groups import UnixGroups
-from rota.plan.language import expression
-from rota.plan.language.request import Alternative
-from rota.plan.language.request_parser import parse_request, request_text
-from rota.plan.language.type_parser import parse_types, type_words
 from rota.plan.planner.endangered import unanswered
-from rota.plan.policy.admission_rules import LAST_QUEUE, AdmissionRule, FieldChange, JobFacts, Verdict, judge
+from rota.plan.policy.admission_rules import LAST_QUEUE, AdmissionRule, FieldChange, Verdict, judge
 from rota.plan.policy.policy import BESTEFFORT, Queue
 from rota.plan.policy.quota_rules import NO_QUOTAS
 from rota.plan.policy.rule_syntax import shown_value
@@ -41,19 +37,6 @@ _COUNTED: Final = "reservations_over"
 _UNIX_GROUP: Final = "unix_group"
 #: Prefix in place of a rule's name, for a change made by the queue itself.
 _OF_QUEUE: Final = "queue:"
-
-
-class SubmissionContext(Struct, frozen=True):
-    """What rules may know of a submission besides its specifications."""
-
-    admin: bool = False  #: it comes from an administrator
-    unix_groups: tuple[str, ...] = ()  #: of the user
-    exempt: bool = False  #: the job is exempt from quotas already
-    queue: str = ""  #: the present queue of a job that is modified
-
-
-_ANYBODY: Final = SubmissionContext()
-_ADMIN: Final = SubmissionContext(admin=True)
 
 
 class Admitted(Struct, frozen=True):
@@ -97,7 +80,7 @@ class Rulebook:
         limited |= self._walltimes.keys()
         return {asked: name for asked, name in known.items() if name not in limited}
 
-    def judge(self, spec: Spec, *, reservations: int = 1, by: SubmissionContext = _ANYBODY) -> Judged:
+    def judge(self, spec: Spec, *, reservations: int = 1, by: SubmissionContext = ANY_USER) -> Judged:
         """What the rules make of a specification. `reservations`: the user's that would wait, with this one.
 
         The one entry for adding, modifying and planning jobs and for `rota rule test`. The number of reservations
@@ -131,7 +114,7 @@ class Rulebook:
             error = refused
         return Judged(spec=found, verdict=verdict, error=error)
 
-    def admit(self, spec: Spec, by: SubmissionContext = _ANYBODY) -> Admitted:
+    def admit(self, spec: Spec, by: SubmissionContext = ANY_USER) -> Admitted:
         """The specification as it is taken in. Raises `BadInput` if it is refused."""
         if not (spec.request or spec.types or spec.where or spec.interactive) and spec.at is None:
             queue = self._plain.get(spec.queue)
@@ -219,7 +202,7 @@ class Admission:
         exempt = before is not None and NO_QUOTAS in before.types
         queue = before.queue if before is not None else ""
         if not (groups or exempt or queue):
-            return _ADMIN if admin else _ANYBODY
+            return ADMINISTRATOR if admin else ANY_USER
         return SubmissionContext(admin, groups, exempt, queue)
 
     def to_look_up(self, *users: str) -> list[Callable[[], object]]:
@@ -321,104 +304,3 @@ def _source(step: FieldChange) -> str:
     if step.rule.startswith(_OF_QUEUE):
         return f"queue '{step.rule.removeprefix(_OF_QUEUE)}'"
     return f"rule '{step.rule}'"
-
-
-# ------------------------------------------------------------------ specifications and what rules see of them
-
-
-def facts_of(
-    spec: Spec, *, reservations: int = 1, system: bool = False, by: SubmissionContext = _ANYBODY
-) -> JobFacts:
-    """A specification as rules see it. Raises `BadInput` for a request that cannot be read."""
-    alternatives = _alternatives(spec)
-    wheres = dict.fromkeys(group.where for each in alternatives for group in each.groups)
-    return JobFacts(
-        user=spec.user,
-        queue=spec.queue,
-        project=spec.project,
-        group=names_of(spec.group),
-        name=spec.name,
-        type=spec.types,
-        walltime=spec.walltime_s,
-        priority=spec.priority,
-        cpus=spec.size.cpus,
-        mem=spec.size.mem,
-        disk=spec.size.disk,
-        time=spec.size.time_s,
-        gpus=spec.size.gpus,
-        retries=spec.retries,
-        retry_on=spec.retry_on,
-        given=spec.given,
-        uses=tuple(
-            dict.fromkeys(level.name for each in alternatives for group in each.groups for level in group.levels)
-        ),
-        walltimes=tuple(each.walltime_s for each in alternatives),
-        interactive=spec.interactive,
-        reservation=spec.at is not None,
-        reservations=reservations if spec.at is not None else 0,
-        system=system,
-        where=_where(spec) if spec.where else "",
-        wheres=tuple(where for where in wheres if where),
-        unix_group=by.unix_groups,
-        admin=by.admin,
-    )
-
-
-def _where(spec: Spec) -> str:
-    try:
-        return expression.text(expression.parse(spec.where))
-    except BadInput as error:
-        raise BadInput(f"field 'where': {error.message}", hint=error.hint) from None
-
-
-def respecified(spec: Spec, facts: JobFacts) -> Spec:
-    """The specification as the rules want it."""
-    size = msgspec.structs.replace(
-        spec.size, cpus=facts.cpus, mem=facts.mem, disk=facts.disk, time_s=facts.time, gpus=facts.gpus
-    )
-    request = spec.request
-    if request:
-        read = _alternatives(spec)
-        request = tuple(
-            text if each.walltime_s == own else request_text(msgspec.structs.replace(each, walltime_s=own))
-            for text, each, own in zip(spec.request, read, facts.walltimes, strict=True)
-        )
-    found = msgspec.structs.replace(
-        spec,
-        queue=facts.queue,
-        project=facts.project,
-        name=facts.name,
-        types=spec.types if facts.type == spec.types else _ordered(facts.type),
-        walltime_s=facts.walltime,
-        priority=facts.priority,
-        size=size,
-        retries=facts.retries,
-        retry_on=facts.retry_on,
-        given=tuple(word for word in ("mem", "disk", "time") if word in facts.given),
-        request=request,
-        where=facts.where if spec.where == "" or facts.where != _where(spec) else spec.where,
-    )
-    wish = spec.wrote or _wrote(spec)
-    return msgspec.structs.replace(found, wrote=None if wish == _wrote(found) else wish)
-
-
-def _wrote(spec: Spec) -> AsWritten:
-    return AsWritten(spec.size, spec.walltime_s, spec.given, spec.request, spec.priority)
-
-
-def _ordered(types: tuple[str, ...]) -> tuple[str, ...]:
-    """The types in canonical order. Raises `BadInput` if they contradict each other."""
-    try:
-        return type_words(parse_types(types))
-    except BadInput as error:
-        raise BadInput(f"field 'type': {error.message}", hint=error.hint) from None
-
-
-_parse = lru_cache(maxsize=4096)(parse_request)
-
-
-def _alternatives(spec: Spec) -> list[Alternative]:
-    try:
-        return [_parse(text) for text in spec.request]
-    except BadInput as error:
-        raise BadInput(f"field 'request': {error.message}", hint=error.hint) from None

@@ -109,7 +109,7 @@ def _me() -> str:
 
 def _print(verdict: Verdict, error: str, *, spec: Spec) -> None:
     from rota.cli.render.text import harmless
-    from rota.manager.submit.admission import facts_of
+    from rota.manager.submit.rule_facts import facts_of
     from rota.plan.policy.rule_syntax import words_of
 
     for name in verdict.matched:
