@@ -54,7 +54,7 @@ def report(error: RotaError, *, as_json: bool) -> int:
         try:
             print_out(line)
         except OSError:
-            pass  # nobody reads it
+            pass  # stdout has no reader
         if not _same_file():
             _to_stderr(line)
     else:

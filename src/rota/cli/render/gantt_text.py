@@ -42,21 +42,21 @@ _LEVELS: Final = "▁▂▃▄▅▆▇█"
 _PLAIN_LEVELS: Final = "12345678"
 _LEAST_CODE: Final = _MERGED - len(_LEVELS)
 
-#: Colours that can be told apart beside each other, with dark text on them: of 256, or of the basic ones.
+#: Background colours that differ clearly from each other, for dark text: of 256, or of the basic ones.
 _MANY: Final = (110, 180, 114, 174, 146, 187, 218, 152, 143, 116, 216, 108)
 _FEW: Final = (42, 43, 46, 45, 47)
 
 _LEAST: Final = 20  #: columns for time
 _DAY_S: Final = 86_400
-_FEW_JOBS: Final = 2000  #: of so many a second picture costs nothing
-_LENGTHS: Final = 24  #: so many usual jobs fit beside each other, unless something else is asked for
+_FEW_JOBS: Final = 2000  #: up to this many, drawing the chart twice costs nothing
+_LENGTHS: Final = 24  #: the default chart is this many median jobs long
 
 
 class ChartStyle(NamedTuple):
     """Size and signs of the chart."""
 
     width: int = 80
-    rows: int = 50  #: at most so many; 0: all
+    rows: int = 50  #: maximum; 0 for all
     colours: int = 0  #: how many the screen has; 0: none
     plain: bool = False  #: only ASCII
 
@@ -115,7 +115,7 @@ def legend(look: ChartStyle, *, seen: Collection[int] = (), over: Collection[str
     return lines
 
 
-# ------------------------------------------------------------------ who is where
+# ------------------------------------------------------------------ cells
 
 
 class SharedPlaces:
@@ -306,7 +306,7 @@ def _drawn(places: tuple[int, ...], bars: list[Bar], together: SharedPlaces, loo
 
 
 def _block(bar: Bar, length: int) -> str:
-    """A bar in so many columns: where it begins, its id if there is room, and a line."""
+    """A bar of `length` columns: its start, its id if there is room, and a line."""
     id = str(bar.id)
     if len(id) == length:
         return id if length > 1 else "|"
@@ -314,7 +314,7 @@ def _block(bar: Bar, length: int) -> str:
 
 
 def _shared_block(ids: list[int], length: int) -> str:
-    """Jobs that share so many columns: as many of their ids as there is room for, and stars."""
+    """Jobs that share `length` columns: as many ids as there is room for, then stars."""
     text = "|"
     for id in ids:
         more = f"{'+' if len(text) > 1 else ''}{id}"

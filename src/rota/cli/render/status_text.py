@@ -135,7 +135,7 @@ def span_text(seconds: float) -> str:
 
 
 def bar(share: float, size: int) -> str:
-    """A bar of so many columns, exact to an eighth of one."""
+    """A bar of `size` columns, exact to an eighth of a column."""
     eighths = int(max(0.0, min(1.0, share)) * size * 8)
     text = _FULL * (eighths // 8) + (_PARTS[eighths % 8] if eighths % 8 else "")
     return text + "░" * (size - len(text))

@@ -155,7 +155,7 @@ class StatusScreen(StatusBlocks):
                 self._draw()
 
     def _table(self, above: int) -> SafeText:
-        """As much as fits below so many lines."""
+        """As much of the table as fits below `above` lines."""
         if self._found is None:
             return literal("")
         size = os.get_terminal_size(sys.stdout.fileno())

@@ -15,7 +15,7 @@ from rota.cli.render.printing import print_err, print_out
 if TYPE_CHECKING:
     from rota.client.wr.reader import Conversion
 
-#: What wr does and Rota does not unless it is told: commands are for bash, a pipeline fails with any part
+#: What wr does by default and Rota does not: commands are for bash, a pipeline fails with any part
 #: of it, each job has a directory of its own, and what was learned counts more than what was asked.
 WR_DEFAULTS: Final[Mapping[str, object]] = {"pipefail": True, "scratch": True, "override": "no"}
 

@@ -291,13 +291,12 @@ def token_add(
 ) -> int:
     """Make a token and print it. It is shown only once.
 
-    With --user the jobs of that user are told apart from those of others, but they run as the user of the agent
-    of their node, as all jobs do: they can read and change that user's files, what jobs of others leave there,
-    and, on the manager's host, this deployment with its keys and tokens. Give one to people whom you would let
-    do that.
+    With --user, jobs are accounted to that user, but like all jobs they run as the Unix user of the agent on
+    their node. They can read and change that user's files, including those of other people's jobs and, on the
+    manager's host, the keys and tokens of this deployment. Give tokens only to people you trust with that.
 
-    With that of a runner comes the certificate by which the agent of a node knows this manager: keep both
-    together, in the file that 'rota node run --token' is given.
+    The token of a runner comes with the certificate by which an agent recognises this manager. Keep both together,
+    in the file for 'rota node run --token'.
 
     \b
     Examples:

@@ -22,9 +22,9 @@ def limit(call: Invocation, limits: tuple[str, ...], host: str | None) -> int:
 
     NAME:N lets jobs have N units at once; 0 stops them. NAME:any lets them have any number, and NAME:unlimited
     removes the limit. NAME@22:00-06:00 lets jobs start only in these hours (local time; seconds may follow, as
-    in 22:00:30), and NAME@always at any time again. A change holds at once; running jobs go on. Jobs use a limit
-    with --limit NAME; --limit NAME:N in a job declares one that nobody else has declared, and the last job to
-    say so decides. Such a limit stays, also while no job uses it, until NAME:unlimited removes it.
+    in 22:00:30), and NAME@always at any time again. A change applies at once; running jobs continue. Jobs use a
+    limit with --limit NAME. A job with --limit NAME:N declares the limit if it was not set here; the last such job
+    decides. The limit stays until NAME:unlimited removes it.
 
     \b
     Examples:
@@ -68,7 +68,7 @@ def limit(call: Invocation, limits: tuple[str, ...], host: str | None) -> int:
 
 
 def _check(wanted: list[str]) -> None:
-    """A mistake in one must not leave the others done. Raises `BadInput`."""
+    """Check all limits before any is set. Raises `BadInput`."""
     if len(wanted) > 1:
         from rota.core.site.limits import parse_limit
 

@@ -164,7 +164,7 @@ def set_share(call: Invocation, **options: str | None) -> int:
 
 
 def _given(options: dict[str, str | None]) -> dict[str, Any]:
-    """What was said, as the record has it; None takes a value back. Raises `BadInput`."""
+    """The given options as fields of the record; None restores a default. Raises `BadInput`."""
     from rota.errors import BadInput
     from rota.plan.policy.policy import MOST_WEIGHT
     from rota.units import parse_duration
