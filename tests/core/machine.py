@@ -222,7 +222,7 @@ class Machine:
 
     def _perform(self, effect: e.Effect) -> None:
         match effect:
-            case e.Reply(to, body):
+            case e.SendReply(to, body):
                 self.replies[to.n] = body
                 if isinstance(body, Added) and to.n not in self._questions:
                     self.acknowledged.update(body.added)

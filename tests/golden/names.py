@@ -9,7 +9,7 @@ import msgspec
 
 from rota.core.attempts.leases import Finished, HeldLease, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
 from rota.core.jobs.job import After, AsWritten, Behaved, Element, Outcome, Reason, Spec
-from rota.core.jobs.job import Ended as StoredEnd
+from rota.core.jobs.job import AttemptEnd as StoredEnd
 from rota.core.output.output_report import OutputReport
 from rota.home import ManagerFile
 from rota.plan.need import LimitUse

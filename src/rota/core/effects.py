@@ -20,7 +20,7 @@ class Effect(Struct, frozen=True, gc=False):
     """Base of all effects."""
 
 
-class Reply(Effect, frozen=True):
+class SendReply(Effect, frozen=True):
     """Answer a request."""
 
     to: Asker
@@ -99,7 +99,7 @@ class SignalAttempts(Effect, frozen=True):
     everything: bool
 
 
-class SetWalltime(Effect, frozen=True):
+class ChangeWalltime(Effect, frozen=True):
     """Give an attempt another walltime."""
 
     runner: str

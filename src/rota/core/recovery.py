@@ -14,7 +14,7 @@ from rota.core.attempts.parts import first_holders, kept_leases, restore_parts
 from rota.core.attempts.seats import adopt_seat, take_lease
 from rota.core.attempts.suspension import restore_suspension
 from rota.core.jobs.dependencies import changed_parents, register_dependencies, update_dependents, waiting_state
-from rota.core.jobs.job import Ended, Job, Lease, Parent, Spec
+from rota.core.jobs.job import AttemptEnd, Job, Lease, Parent, Spec
 from rota.core.learning.estimate import MOST_MODELS, offer
 from rota.core.learning.model import Model
 from rota.core.machines.host_usage import AWAY
@@ -47,7 +47,7 @@ class OpenAttempt(Struct, frozen=True):
     size: Size | None = None  #: if it differs from the specification's
     given: Given | None = None  #: the planner's grant
     holders: dict[str, str] | None = None  #: host → runner of each part, if not the runners asked first
-    ended: Ended | None = None  #: how it ended, if only its parts are left
+    ended: AttemptEnd | None = None  #: how it ended, if only its parts are left
 
 
 class Remembered(Struct, frozen=True, kw_only=True):

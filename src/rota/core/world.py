@@ -17,7 +17,7 @@ from rota.core.accounts.accounting import count_end
 from rota.core.attempts.vacate_times import VacateTimes
 from rota.core.effects import NotifySettled
 from rota.core.events import FormerJob
-from rota.core.hooks.hook_records import ServerHooks
+from rota.core.hooks.hook_records import ScriptState
 from rota.core.jobs.dependency_groups import DepGroup
 from rota.core.jobs.group_ancestry import GroupAncestries
 from rota.core.jobs.job import Command, Job, Outcome, Parent, Reason, Spec
@@ -176,7 +176,7 @@ class World:
         #: hours expression → (open now?, valid from, valid until)
         self.hours_now: dict[str, tuple[bool, float, float]] = {}
         self.energy_doubt = ""  #: the last reported mistake in `keep_alive`
-        self.server_hooks = ServerHooks()  #: scripts on the manager's host (`core.hooks.server_scripts`)
+        self.server_hooks = ScriptState()  #: scripts on the manager's host (`core.hooks.server_scripts`)
         self.noop_jobs: set[int] = set()  #: running jobs of type noop: they hold resources and execute nothing
         self.special_hosts: dict[str, str] = {}  #: job type → host on which its commands run
         self.vacate_times = VacateTimes()  #: how long jobs may take to make room for others

@@ -23,7 +23,7 @@ from rota.core.jobs.dependencies import (
     unsatisfied_dependents,
     waiting_state,
 )
-from rota.core.jobs.job import Ended, Job, Lease, Outcome, Reason
+from rota.core.jobs.job import AttemptEnd, Job, Lease, Outcome, Reason
 from rota.core.jobs.reason_texts import sentence
 from rota.core.jobs.retry import delay_s, longest_delay_s, may_retry, next_attempt_text, reservation_over
 from rota.core.learning.estimate import learn
@@ -103,7 +103,7 @@ def void_attempt(
     job: Job,
     why: str = "the lease was handed back; nothing was executed",
     *,
-    then: Ended = Ended(State.READY),  # noqa: B008, frozen
+    then: AttemptEnd = AttemptEnd(State.READY),  # noqa: B008, frozen
 ) -> None:
     """End a lease that was never executed: the job waits again and no retry is used."""
     if job.id in world.server_hooks.running:
@@ -130,7 +130,7 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
         # Being stopped at its walltime is no failure of the command.
         outcome = msgspec.structs.replace(outcome, exit_code=None, signal=None, reason="", message="")
         turn.note(job.id, job.attempt, "walltime-over", "its walltime is over, which is its normal end")
-        ended = Ended(State.COMPLETE, outcome=outcome)
+        ended = AttemptEnd(State.COMPLETE, outcome=outcome)
     else:
         ended = _judge(world, turn, job, lease, outcome)
     started_at = outcome.started_at if outcome.started_at is not None else lease.started_at
@@ -163,31 +163,31 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
         conclude(world, turn, job, ended, host=host)
 
 
-def _judge(world: World, turn: Turn, job: Job, lease: Lease, outcome: Outcome) -> Ended:
+def _judge(world: World, turn: Turn, job: Job, lease: Lease, outcome: Outcome) -> AttemptEnd:
     """Decide what becomes of a job after this outcome, and count the attempt if it uses a retry."""
     killed, preempted = job.kill, job.preempted
     reason = _reason(outcome)
     # A job that wrote its checkpoint to make room has not done its work, even if it exits with 0.
     if reason is None and (killed or not preempted or job.spec.checkpoint_s is None or not _idempotent(job)):
-        return Ended(State.COMPLETE, None, "", outcome)
+        return AttemptEnd(State.COMPLETE, None, "", outcome)
     if preempted and not killed:
         if job.reason is not None and job.reason.code == "container":
             reason = Reason("container", f"ended with its container {preempted}")
         else:
             reason = Reason("preempted", f"ended to make room for {job_name_text(preempted)}")
-        return Ended(State.FAILED, reason, reason.message if _idempotent(job) else "", outcome)
+        return AttemptEnd(State.FAILED, reason, reason.message if _idempotent(job) else "", outcome)
     if _asks_again(job, outcome, lease) and not killed:
         over = reservation_over(world, job, turn.wall)
-        return Ended(State.FAILED, reason, "" if over else "exit 99 of an idempotent job", outcome)
+        return AttemptEnd(State.FAILED, reason, "" if over else "exit 99 of an idempotent job", outcome)
     if killed or outcome.reason == "kill_requested":
-        return Ended(State.CANCELLED, _killed(job, outcome), "", outcome)
+        return AttemptEnd(State.CANCELLED, _killed(job, outcome), "", outcome)
     job.tries += 1
     assert reason is not None
     state = State.DELAYED if _is_retried(world, turn, job, outcome, reason.code) else State.FAILED
-    return Ended(state, reason, "", outcome)
+    return AttemptEnd(state, reason, "", outcome)
 
 
-def _write_end(turn: Turn, job: Job, ended: Ended, outcome: Outcome, started_at: float | None) -> None:
+def _write_end(turn: Turn, job: Job, ended: AttemptEnd, outcome: Outcome, started_at: float | None) -> None:
     """Write the end of an attempt. An attempt that is retried has failed."""
     verdict = State.FAILED if ended.state is State.DELAYED else ended.state
     reason = ended.reason
@@ -204,7 +204,7 @@ def _write_end(turn: Turn, job: Job, ended: Ended, outcome: Outcome, started_at:
     )  # fmt: skip
 
 
-def conclude(world: World, turn: Turn, job: Job, ended: Ended, *, host: str) -> None:
+def conclude(world: World, turn: Turn, job: Job, ended: AttemptEnd, *, host: str) -> None:
     """Nothing of the attempt is left on any host: free what it held and move its job on."""
     killed = job.kill
     outcome, state, reason = ended.outcome, ended.state, ended.reason

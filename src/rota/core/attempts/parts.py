@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from rota.core.attempts.leases import LeaseRef, PartOpened
 from rota.core.effects import CloseParts, SendParts, SendWork
-from rota.core.jobs.job import Ended, Job, Lease, Part, Reason
+from rota.core.jobs.job import AttemptEnd, Job, Lease, LeasePart, Reason
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import Runner, World, move, write
@@ -44,7 +44,7 @@ class KeptLease(Struct, frozen=True, array_like=True, gc=False):
     size: Size | None
     given: Given
     holders: dict[str, str]  #: host → runner of each part
-    ended: Ended | None = None
+    ended: AttemptEnd | None = None
 
 
 # ------------------------------------------------------------------ holders
@@ -68,7 +68,7 @@ def with_runners(world: World, given: Given | None, runner: Runner) -> Given | N
 
 def add_parts(world: World, job: Job, holders: dict[str, str]) -> None:
     """Record a part on each of these hosts, with its runner (empty: none yet)."""
-    lease_of(job).parts = {host: Part(runner) for host, runner in holders.items()}
+    lease_of(job).parts = {host: LeasePart(runner) for host, runner in holders.items()}
     for host in holders:
         world.parts_at.setdefault(host, set()).add(job.id)
 
@@ -109,12 +109,12 @@ def parts_of(world: World, runner: Runner) -> list[Job]:
     ]
 
 
-def part_at(job: Job, host: str) -> Part | None:
+def part_at(job: Job, host: str) -> LeasePart | None:
     """The job's part on this host, if it has one."""
     return parts_by_host(job).get(host)
 
 
-def parts_by_host(job: Job) -> dict[str, Part]:
+def parts_by_host(job: Job) -> dict[str, LeasePart]:
     """Host → part of the job's lease; empty: it has none."""
     return job.lease.parts if job.lease is not None and job.lease.parts is not None else {}
 
@@ -199,7 +199,7 @@ def mark_part_open(turn: Turn, job: Job, host: str) -> None:
 # ------------------------------------------------------------------ closing
 
 
-def close_parts(world: World, turn: Turn, job: Job, ended: Ended, *, host: str) -> bool:
+def close_parts(world: World, turn: Turn, job: Job, ended: AttemptEnd, *, host: str) -> bool:
     """The attempt ended on its first host: have its parts closed. False: it has none."""
     lease = lease_of(job)
     for each, part in list(parts_by_host(job).items()):
@@ -235,7 +235,7 @@ def await_parts(world: World, turn: Turn, job: Job) -> None:
     write(turn, job)
 
 
-def is_silent(world: World, part: Part) -> bool:
+def is_silent(world: World, part: LeasePart) -> bool:
     """Is the runner of this part silent?"""
     holder = world.runners.get(part.runner)
     return holder is not None and holder.silent

@@ -6,7 +6,7 @@ from typing import Final
 
 from rota.core.answers import Acted
 from rota.core.attempts.suspension import runners_of
-from rota.core.effects import Reply, SignalAttempts
+from rota.core.effects import SendReply, SignalAttempts
 from rota.core.events import JobsSignalled
 from rota.core.jobs.job import Job
 from rota.core.states import State
@@ -48,4 +48,4 @@ def on_jobs_signalled(world: World, turn: Turn, event: JobsSignalled) -> None:
         for runner, ref in runners if event.signal else runners[:1]:
             lease = (ref.job, ref.attempt, ref.token)
             turn.effects.append(SignalAttempts(runner, [lease], name, bool(event.signal)))
-    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
+    turn.effects.append(SendReply(event.by, Acted(changed, unchanged)))

@@ -18,7 +18,7 @@ from rota.core.attempts.leases import LeaseRef, Paused
 from rota.core.attempts.parts import job_of_part, ref_of, store_parts
 from rota.core.attempts.reported_times import in_lease
 from rota.core.attempts.suspension_phases import FREEZING, FROZEN, QUEUED, THAWING, is_suspended, left_s, pause_of
-from rota.core.effects import Reply, SuspendAttempts
+from rota.core.effects import SendReply, SuspendAttempts
 from rota.core.events import JobsResumed, JobsSuspended
 from rota.core.jobs.job import Job, Lease, Reason
 from rota.core.states import State
@@ -46,7 +46,7 @@ def on_jobs_suspended(world: World, turn: Turn, event: JobsSuspended) -> None:
         job = world.jobs.get(id)
         done = job is not None and _suspend(world, turn, job, keep=event.keep, user=event.by.user)
         (changed if done else unchanged).append(id)
-    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
+    turn.effects.append(SendReply(event.by, Acted(changed, unchanged)))
 
 
 def _suspend(world: World, turn: Turn, job: Job, *, keep: bool, user: str) -> bool:
@@ -90,7 +90,7 @@ def on_jobs_resumed(world: World, turn: Turn, event: JobsResumed) -> None:
         job = world.jobs.get(id)
         done = job is not None and _resume(world, turn, job, user=event.by.user)
         (changed if done else unchanged).append(id)
-    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
+    turn.effects.append(SendReply(event.by, Acted(changed, unchanged)))
 
 
 def _resume(world: World, turn: Turn, job: Job, *, user: str) -> bool:

@@ -11,7 +11,7 @@ from rota.core.answers import WalltimeSet
 from rota.core.attempts.parts import ref_of
 from rota.core.attempts.suspension import change_grant
 from rota.core.attempts.suspension_phases import pause_of, suspended_s, walltime_of
-from rota.core.effects import Reply, SetWalltime
+from rota.core.effects import ChangeWalltime, SendReply
 from rota.core.events import WalltimeAsked
 from rota.core.jobs.job import Job, Lease
 from rota.core.states import State
@@ -51,7 +51,7 @@ def on_walltime_asked(world: World, turn: Turn, event: WalltimeAsked) -> None:
     _grant(world, turn, job, lease, wanted, force=event.force)
     assert lease.given is not None
     granted = lease.given.walltime_s or wanted
-    turn.effects.append(Reply(event.by, WalltimeSet(job.id, granted, lease.given.more_s, old)))
+    turn.effects.append(SendReply(event.by, WalltimeSet(job.id, granted, lease.given.more_s, old)))
 
 
 def _grant(world: World, turn: Turn, job: Job, lease: Lease, wanted: float, *, force: bool) -> None:
@@ -70,7 +70,7 @@ def _grant(world: World, turn: Turn, job: Job, lease: Lease, wanted: float, *, f
         return
     change_grant(world, turn, job, walltime_s=granted, more_s=more_s, changed=True)
     if granted != old:
-        turn.effects.append(SetWalltime(lease.runner, ref_of(job, lease), granted))
+        turn.effects.append(ChangeWalltime(lease.runner, ref_of(job, lease), granted))
         rest = f"; {format_duration(more_s)} more when that breaks no promise" if more_s else ""
         turn.note(job.id, job.attempt, "walltime", f"its walltime is {format_duration(granted)} now{rest}")
 
@@ -93,4 +93,4 @@ def repeat_walltimes(world: World, turn: Turn, runner: Runner) -> None:
         if lease is not None and lease.given is not None and lease.given.changed:
             walltime_s = lease.given.walltime_s
             if walltime_s is not None:
-                turn.effects.append(SetWalltime(runner.id, ref_of(job, lease), walltime_s))
+                turn.effects.append(ChangeWalltime(runner.id, ref_of(job, lease), walltime_s))

@@ -20,7 +20,7 @@ class StoredHooks(Struct, frozen=True, array_like=True, gc=False):
     epilogues: list[Epilogue]
 
 
-class ServerHooks:
+class ScriptState:
     """Which scripts the site has, and how far they are for each job."""
 
     __slots__ = ("epilogue", "epilogues", "prologue", "running", "tries")

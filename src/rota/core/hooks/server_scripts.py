@@ -14,7 +14,7 @@ import msgspec
 from rota.core.attempts.parts import open_parts, ref_of
 from rota.core.effects import RunServerScript, SendWork, StopServerScript
 from rota.core.hooks.hook_records import Epilogue, StoredHooks
-from rota.core.jobs.job import Ended, Job, Lease, Reason
+from rota.core.jobs.job import AttemptEnd, Job, Lease, Reason
 from rota.core.jobs.report_groups import first_of
 from rota.core.states import State
 from rota.core.turn import Turn
@@ -60,16 +60,16 @@ def forget_prologue(world: World, turn: Turn, job: Job) -> None:
         turn.effects.append(StopServerScript(job.id, job.attempt))
 
 
-def after_failure(world: World, turn: Turn, job: Job, wrong: str) -> Ended:
+def after_failure(world: World, turn: Turn, job: Job, wrong: str) -> AttemptEnd:
     """Decide what becomes of a job whose prologue failed."""
     hooks = world.server_hooks
     tries = hooks.tries[job.id] = hooks.tries.get(job.id, 0) + 1
     turn.note(job.id, job.attempt, "server_prologue", wrong)
     if tries < MOST_TRIES:
         store_hooks(world, turn)
-        return Ended(State.DELAYED, Reason("server_prologue", wrong))
+        return AttemptEnd(State.DELAYED, Reason("server_prologue", wrong))
     forget_tries(world, turn, job.id)
-    return Ended(State.FAILED, Reason("server_prologue", f"{wrong} ({tries} times)"))
+    return AttemptEnd(State.FAILED, Reason("server_prologue", f"{wrong} ({tries} times)"))
 
 
 def forget_tries(world: World, turn: Turn, job: int) -> None:
@@ -81,7 +81,7 @@ def forget_tries(world: World, turn: Turn, job: int) -> None:
 # ------------------------------------------------------------------ epilogue
 
 
-def begin_epilogue(world: World, turn: Turn, job: Job, lease: Lease, ended: Ended, *, host: str) -> None:
+def begin_epilogue(world: World, turn: Turn, job: Job, lease: Lease, ended: AttemptEnd, *, host: str) -> None:
     """Start the epilogue of an attempt of which nothing is left on any host."""
     outcome = ended.outcome
     about = _about(job, lease, host)

@@ -13,7 +13,7 @@ from rota.core.attempts.noop_jobs import end_noop
 from rota.core.attempts.part_events import part_shut
 from rota.core.attempts.parts import await_parts, forget_part, is_silent, ref_of
 from rota.core.attempts.seats import vacate_seat
-from rota.core.effects import CloseParts, KillAttempts, NotifyReopened, Reply
+from rota.core.effects import CloseParts, KillAttempts, NotifyReopened, SendReply
 from rota.core.events import DeathConfirmed, JobsHeld, JobsKilled, JobsReleased, JobsRetried
 from rota.core.jobs.allowed_actions import can_hold, can_kill, can_release
 from rota.core.jobs.dependencies import end_job, enter_waiting, propagate, register_dependencies, waiting_state
@@ -41,7 +41,7 @@ def on_jobs_killed(world: World, turn: Turn, event: JobsKilled) -> None:
             continue
         _kill(world, turn, job, job.lease, f"being killed by {event.by.user}", kills)
     turn.effects.extend(KillAttempts(runner, leases) for runner, leases in kills.items())
-    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
+    turn.effects.append(SendReply(event.by, Acted(changed, unchanged)))
 
 
 def kill_on_hosts(world: World, turn: Turn, hosts: set[str], *, why: str) -> None:
@@ -112,7 +112,7 @@ def on_jobs_held(world: World, turn: Turn, event: JobsHeld) -> None:
         write(turn, job)
         turn.note(id, job.attempt, "held", f"by {event.by.user}")
         changed.append(id)
-    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
+    turn.effects.append(SendReply(event.by, Acted(changed, unchanged)))
 
 
 def on_jobs_released(world: World, turn: Turn, event: JobsReleased) -> None:
@@ -133,7 +133,7 @@ def on_jobs_released(world: World, turn: Turn, event: JobsReleased) -> None:
         else:
             job.due_at = None
             enter_waiting(world, turn, job, waiting_state(world, job))
-    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
+    turn.effects.append(SendReply(event.by, Acted(changed, unchanged)))
 
 
 def on_jobs_retried(world: World, turn: Turn, event: JobsRetried) -> None:
@@ -146,7 +146,7 @@ def on_jobs_retried(world: World, turn: Turn, event: JobsRetried) -> None:
             changed.append(id)
         else:
             unchanged.append(id)
-    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
+    turn.effects.append(SendReply(event.by, Acted(changed, unchanged)))
 
 
 def reopen_for_retry(world: World, turn: Turn, id: int, loaded: Job | None, *, by: str, why: str) -> bool:
@@ -178,7 +178,7 @@ def on_death_confirmed(world: World, turn: Turn, event: DeathConfirmed) -> None:
         changed.append(id)
         turn.note(id, job.attempt, "confirmed-dead", f"by {event.by.user}")
         _end_dead_attempt(world, turn, job, job.lease, f"lost; declared dead by {event.by.user}")
-    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
+    turn.effects.append(SendReply(event.by, Acted(changed, unchanged)))
 
 
 def _end_dead_attempt(world: World, turn: Turn, job: Job, lease: Lease, message: str) -> None:

@@ -172,14 +172,14 @@ class Outcome(Struct, frozen=True, array_like=True, gc=False):
     by_wall_clock: bool = False  #: its end was not observed, so `ended_at` is by the wall clock
 
 
-class Part(Struct, gc=False):
+class LeasePart(Struct, gc=False):
     """The share of a lease on a host other than its first."""
 
     runner: str = ""  #: the runner asked to open it; empty: none
     open: bool = False
 
 
-class Ended(Struct, frozen=True, array_like=True, gc=False):
+class AttemptEnd(Struct, frozen=True, array_like=True, gc=False):
     """How an attempt with open parts ended, and what becomes of its job when they are closed."""
 
     state: State  #: READY: it waits again
@@ -199,9 +199,9 @@ class Lease(Struct, gc=False):
     pid: int = 0
     restored: bool = False  #: from a backup: a runner that does not hold it proves nothing
     given: Given | None = None  #: the planner's grant; None: a seat of the job's size
-    parts: dict[str, Part] | None = None  #: host → part that may still be there (`core.attempts.parts`)
+    parts: dict[str, LeasePart] | None = None  #: host → part that may still be there (`core.attempts.parts`)
     withheld: Opened | None = None  #: its seat, until all parts are open and the lease is sent
-    ended: Ended | None = None  #: set once it is over on its first host
+    ended: AttemptEnd | None = None  #: set once it is over on its first host
     host: str = ""  #: its first host, once it is over there
     broken: str = ""  #: why it is being ended: one of its parts is gone
     frozen: set[str] | None = None  #: hosts that reported its processes as frozen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rota.core.answers import MOST_WARNINGS, Acted
-from rota.core.effects import Reply
+from rota.core.effects import SendReply
 from rota.core.events import JobsModified
 from rota.core.jobs.job import Job, Spec
 from rota.core.learning.estimate import estimate
@@ -38,7 +38,7 @@ def on_jobs_modified(world: World, turn: Turn, event: JobsModified) -> None:
         respecify(world, turn, job, number, spec, event.input_bytes)
         touch(world, (job,))
         turn.note(id, job.attempt, "modified", f"{', '.join(event.fields)} by {event.by.user}")
-    turn.effects.append(Reply(event.by, Acted(changed, unchanged, warnings=list(warnings)[:MOST_WARNINGS])))
+    turn.effects.append(SendReply(event.by, Acted(changed, unchanged, warnings=list(warnings)[:MOST_WARNINGS])))
 
 
 def respecify(world: World, turn: Turn, job: Job, number: int, spec: Spec, input_bytes: int | None) -> None:

@@ -7,7 +7,7 @@ removed, nothing is.
 from __future__ import annotations
 
 from rota.core.answers import Acted
-from rota.core.effects import Reply
+from rota.core.effects import SendReply
 from rota.core.events import JobsRemoved
 from rota.core.jobs.actions import cancel
 from rota.core.jobs.dependencies import propagate, unsatisfied_dependents
@@ -23,7 +23,7 @@ def on_jobs_removed(world: World, turn: Turn, event: JobsRemoved) -> None:
     selection = _Selection(world, event)
     for job in selection.removing.values():
         _remove(world, turn, job)
-    turn.effects.append(Reply(event.by, selection.answer()))
+    turn.effects.append(SendReply(event.by, selection.answer()))
 
 
 def would_remove(world: World, event: JobsRemoved) -> Acted:

@@ -6,7 +6,7 @@ Connects the world with the models (`core.learning.model`) and the rules for siz
 from __future__ import annotations
 
 from rota.core.accounts.amounts import given_s, observed_asked
-from rota.core.effects import Reply
+from rota.core.effects import SendReply
 from rota.core.events import LearningForgotten
 from rota.core.jobs.job import Job, Outcome
 from rota.core.learning.model import CachedSize, Model
@@ -196,4 +196,4 @@ def on_learning_forgotten(world: World, turn: Turn, event: LearningForgotten) ->
         del world.models[name]
         turn.changes.observations = [row for row in turn.changes.observations if row[0] != name]
         turn.changes.forgotten.append((name,))
-    turn.effects.append(Reply(event.by, None))
+    turn.effects.append(SendReply(event.by, None))

@@ -10,7 +10,7 @@ from math import inf
 import msgspec
 
 from rota.core.attempts.parts import all_leased
-from rota.core.effects import RecallLeases, Reply
+from rota.core.effects import RecallLeases, SendReply
 from rota.core.events import LimitsDeclared
 from rota.core.site.manager_pause import unstarted
 from rota.core.turn import Turn
@@ -93,7 +93,7 @@ def on_limits_declared(world: World, turn: Turn, event: LimitsDeclared) -> None:
         turn.changes.limits[name] = None
         world.placement.limit_changed(name)
     if event.by is not None:
-        turn.effects.append(Reply(event.by, None))
+        turn.effects.append(SendReply(event.by, None))
 
 
 def declare(world: World, turn: Turn, new: Iterable[Limit]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from rota.core.effects import Reply
+from rota.core.effects import SendReply
 from rota.core.events import SiteChanged
 from rota.core.jobs.actions import kill_on_hosts
 from rota.core.machines.energy import allow_waking_again
@@ -51,7 +51,7 @@ def on_site_changed(world: World, turn: Turn, event: SiteChanged) -> None:
         if world.on_site is not None:
             world.on_site()
     if event.by is not None:
-        turn.effects.append(Reply(event.by, world.site_version))
+        turn.effects.append(SendReply(event.by, world.site_version))
 
 
 def _without_old_author(site: Records, change: Change) -> Change:

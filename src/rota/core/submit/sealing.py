@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from rota.core.answers import Added, compact_answer
-from rota.core.effects import Reply
+from rota.core.effects import SendReply
 from rota.core.events import ChunkArrived
 from rota.core.jobs.actions import reopen_for_retry
 from rota.core.jobs.dependencies import announce_blocked, propagate, register_dependencies
@@ -81,7 +81,7 @@ def seal(
         turn,
         (event.submission, event.by.user, turn.wall, len(upload.entries), kept, event.input or None),
     )
-    turn.effects.append(Reply(event.by, answer))
+    turn.effects.append(SendReply(event.by, answer))
 
 
 def _change(

@@ -7,7 +7,7 @@ refused chunk undoes the whole submission.
 from __future__ import annotations
 
 from rota.core.answers import MOST_WARNINGS
-from rota.core.effects import Reply
+from rota.core.effects import SendReply
 from rota.core.events import ChunkArrived, LibraryGrew, UploadDropped
 from rota.core.site import planning_terms
 from rota.core.submit.edited_input import Reconciliation
@@ -34,7 +34,7 @@ def on_chunk_arrived(world: World, turn: Turn, event: ChunkArrived) -> None:
         stage(world, turn, event, upload)
         upload.warnings += event.warnings[:MOST_WARNINGS]
         if not event.last:
-            turn.effects.append(Reply(event.by, None))
+            turn.effects.append(SendReply(event.by, None))
             return
         if event.first:
             drop_doubles(world, turn, upload)
@@ -53,7 +53,7 @@ def on_chunk_arrived(world: World, turn: Turn, event: ChunkArrived) -> None:
         raise
     if upload.check:
         _discard(world, turn, event.submission)
-        turn.effects.append(Reply(event.by, answer_to(upload, reconciled)))
+        turn.effects.append(SendReply(event.by, answer_to(upload, reconciled)))
         return
     seal(world, turn, event, upload, entry_parents=entry_parents, reconciled=reconciled)
 

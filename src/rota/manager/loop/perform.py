@@ -78,7 +78,7 @@ class Performer:
                 log.exception("effect %s failed", type(effect).__name__)
                 if not isinstance(error, RotaError):
                     error = Bug("the answer could not be sent", hint="see 'rota manager logs'")
-                if isinstance(effect, e.Reply) and (asker := self._peers.get(effect.to.connection)):
+                if isinstance(effect, e.SendReply) and (asker := self._peers.get(effect.to.connection)):
                     asker.fail(effect.to.n, error)
 
     def _perform(self, effect: e.Effect) -> None:
@@ -105,7 +105,7 @@ class Performer:
                     peer.send(m.Ack(seq))
             case e.NotifyStarted(job_id, attempt, runner):
                 self._watches.started(job_id, attempt, runner)
-            case e.Reply(to, body):
+            case e.SendReply(to, body):
                 if asker := self._peers.get(to.connection):
                     asker.send(m.Reply(to.n, codec.body(body)))
             case e.Refuse(to, error):
@@ -136,7 +136,7 @@ class Performer:
             case e.SignalAttempts(runner, leases, signal, everything):
                 if peer := self._runners.peer_of(runner):
                     peer.send(m.Signal([LeaseRef(*lease) for lease in leases], signal, everything))
-            case e.SetWalltime(runner, lease, walltime_s):
+            case e.ChangeWalltime(runner, lease, walltime_s):
                 if peer := self._runners.peer_of(runner):
                     peer.send(m.SetWalltime(LeaseRef(*lease), walltime_s))
             case e.RunServerScript():

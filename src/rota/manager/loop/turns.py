@@ -33,7 +33,7 @@ from rota.store.base import Store
 log = logging.getLogger("rota.manager")
 
 
-class QuestionReply(effects.Reply, frozen=True):
+class QuestionReply(effects.SendReply, frozen=True):
     """The answer to a question: it acknowledges nothing."""
 
 
@@ -191,7 +191,7 @@ class TurnLoop:
 
     def acknowledge(self, to: events.Asker, body: Any) -> None:
         """Answer a request, after the commit of everything the answer may have seen."""
-        self._open.effects.append(effects.Reply(to, body))
+        self._open.effects.append(effects.SendReply(to, body))
         self._commit()
 
     def answer(self, to: events.Asker, body: Any) -> None:
