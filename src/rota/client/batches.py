@@ -55,7 +55,7 @@ class UploadBatch(Struct):
 
 
 class Most(Struct, frozen=True):
-    """How much one submission may become, where somebody else's memory is at stake."""
+    """Limits on one submission, for a process that works for others, such as the gateway."""
 
     jobs: int
     parents: int  #: of all its jobs together

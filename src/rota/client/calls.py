@@ -1,6 +1,6 @@
-"""Every call a client can make, described once: the request to send and how to read the answer.
+"""Every call of a client: the request to send and how to decode the answer.
 
-No I/O: `Session` carries calls out, and `Client` and `AsyncClient` only say how bytes travel.
+No I/O: `Session` performs calls; `Client` and `AsyncClient` only move bytes.
 """
 
 from __future__ import annotations

@@ -10,14 +10,14 @@ from rota.errors import EnvironmentFault
 from rota.wire import codec
 from rota.wire import messages as m
 
-#: Output that was taken is told when it is worth a message.
+#: Consumed output is acknowledged in steps of this size.
 _CREDIT: Final = m.WINDOW // 4
 
 FromChannel = m.Failure | m.ChannelData | m.ChannelCredit | m.ChannelEnd
 
 
 class Opening(Struct, frozen=True, kw_only=True):
-    """What to open: a command (none: the user's shell) in a running job, or its own terminal (`attach`)."""
+    """What to open in a running job: a command, a shell (no command), or the job's terminal (`attach`)."""
 
     job: int
     cmd: list[str] = []
@@ -38,13 +38,13 @@ class Opening(Struct, frozen=True, kw_only=True):
 
 
 class ChannelState:
-    """One open channel: frames to send, and room for them."""
+    """Flow control of one open channel: builds frames and counts credit."""
 
     def __init__(self, n: int) -> None:
         self.n = n
-        self.room = 0  #: input that may be sent
+        self.room = 0  #: bytes of input that may be sent
         self.opened = False
-        self.received = 0  #: bytes of output, in all
+        self.received = 0  #: bytes of output so far
         self._taken = 0
 
     def heard(self, message: m.ChannelCredit) -> None:
@@ -52,12 +52,12 @@ class ChannelState:
         self.room += message.size
 
     def data(self, data: bytes, stream: int = m.STDIN) -> bytes:
-        """A piece of input; no more than there is room for. Empty: its end."""
+        """The frame for a piece of input, at most `room` bytes; empty: end of input."""
         self.room -= len(data)
         return codec.frame(m.ChannelData(self.n, stream, data))
 
     def took(self, size: int) -> bytes:
-        """So much output was dealt with: what to send, if anything."""
+        """Count consumed output. Returns the frame that acknowledges it, or nothing yet."""
         self.received += size
         self._taken += size
         if self._taken < _CREDIT:
@@ -76,5 +76,5 @@ class ChannelState:
 
 
 def failure(end: m.ChannelEnd) -> EnvironmentFault:
-    """What to tell about a channel that ended without the command's doing."""
+    """The error for a channel that ended before its command did."""
     return EnvironmentFault(end.message or "the channel was closed", hint="see 'rota show' of the job")

@@ -1,4 +1,4 @@
-"""Where the manager of a deployment is and with what credential: decided here, connected elsewhere."""
+"""Finds the endpoint of a deployment's manager and the credential for it. Does not connect."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     ca: Path | None = None
     role: str = "admin"
     token: str = ""
-    home: Mark | None = None  #: of which directory its manager must be
+    home: Mark | None = None  #: the directory that the manager must belong to
 
     def __str__(self) -> str:
         return self.socket or f"{self.host}:{self.port}"
@@ -38,9 +38,9 @@ def find(
     token: str | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Endpoint:
-    """The endpoint of the manager. Says nothing about whether it answers.
+    """The endpoint of the manager. Whether it answers is not checked.
 
-    Raises `NoManager` when the deployment shows no trace of one.
+    Raises `NoManager` when the deployment has no trace of one.
     """
     environ = os.environ if environ is None else environ
     remote = address or environ.get("ROTA_MANAGER")
@@ -84,13 +84,13 @@ def _token(home: Home, environ: Mapping[str, str]) -> str:
 
 
 def role_of(token: str) -> str:
-    """A token says for what it is: rota_ROLE_…"""
+    """The role in a token: rota_ROLE_…"""
     parts = token.split("_")
     return parts[1] if len(parts) > 2 else "user"
 
 
 def unreachable(endpoint: Endpoint, error: Exception) -> RotaError:
-    """What to tell a person when the connection could not be made."""
+    """The error for a connection that could not be made."""
     if endpoint.socket and isinstance(error, ConnectionRefusedError | FileNotFoundError):
         return no_manager()
     if endpoint.socket and isinstance(error, PermissionError):

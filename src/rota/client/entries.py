@@ -1,4 +1,4 @@
-"""Which entries of a submission the lines of its input have become."""
+"""Maps the lines of an input to the entries of its submission."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from bisect import bisect_right
 
 
 class Entries:
-    """Lines with one job each cost little, in runs; a line that is an array has many entries."""
+    """Runs of lines with one entry each are stored compactly; the line of an array has many entries."""
 
     def __init__(self) -> None:
         self._runs: list[tuple[int, int, int]] = []  #: (first line, first entry, how many)
         self.arrays: dict[int, range] = {}  #: line → its entries
 
     def extend(self, line: int, entry: int, many: int) -> None:
-        """So many lines from this one on are one entry each."""
+        """Add `many` consecutive lines with one entry each."""
         if self._runs and self._runs[-1][0] + self._runs[-1][2] == line:
             start, first, before = self._runs[-1]
             self._runs[-1] = (start, first, before + many)

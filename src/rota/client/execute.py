@@ -14,7 +14,7 @@ from rota.wire import messages as m
 
 
 class Executed(Struct, frozen=True):
-    """What became of a command that was run inside a job."""
+    """The result of a command that was run inside a job."""
 
     exit_code: int | None
     signal: int | None
@@ -40,7 +40,7 @@ def opening(
 
 
 def execute(session: Session, what: Opening, data: bytes) -> Flow[Executed]:
-    """Run a command inside a job with this input; what it wrote and how it ended."""
+    """Run a command inside a job with this input. Returns its output and how it ended."""
     n = yield from session.open_channel(what)
     talk = ChannelState(n)
     out: dict[int, list[bytes]] = {m.STDOUT: [], m.STDERR: []}

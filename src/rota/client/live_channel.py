@@ -1,4 +1,4 @@
-"""A channel over a blocking client whose bytes the caller moves himself: for terminals and pipes."""
+"""An open channel over a blocking client, for terminals and pipes: the caller moves the bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class LiveChannel:
-    """One open channel. While it is open the client is used for nothing else."""
+    """One open channel. The client must not be used for anything else meanwhile."""
 
     def __init__(self, client: Client, what: Opening) -> None:
         self._client = client
@@ -32,21 +32,21 @@ class LiveChannel:
         return self._talk.received
 
     def fileno(self) -> int:
-        """To wait for; look at `pending` first. Raises `Disconnected`."""
+        """The descriptor to poll; check `pending` first. Raises `Disconnected`."""
         if self._client._socket is None:
             raise Disconnected
         return self._client._socket.fileno()
 
     @property
     def pending(self) -> bool:
-        """Is there something to take that no descriptor tells of?"""
+        """Is there buffered input that polling the descriptor would miss?"""
         stream = self._client._socket
         if self._session.has_in_channel(self._talk.n):
             return True
         return isinstance(stream, ssl.SSLSocket) and stream.pending() > 0
 
     def poll(self, timeout: float) -> FromChannel | None:
-        """What is said next; None if nothing is for so long. Raises `Disconnected`."""
+        """The next message; None after `timeout` seconds. Raises `Disconnected`."""
         try:
             message = self._client._run(self._session.next_in_channel(self._talk.n), timeout)
         except TimeoutError:
@@ -58,11 +58,11 @@ class LiveChannel:
         return message
 
     def send(self, data: bytes) -> None:
-        """Input, no more than there is room for; nothing is its end."""
+        """Send input, at most `room` bytes; empty: end of input."""
         self._say(self._talk.data(data))
 
     def took(self, size: int) -> None:
-        """So much output was dealt with."""
+        """Acknowledge so many bytes of output."""
         if frame := self._talk.took(size):
             self._say(frame)
 

@@ -1,4 +1,4 @@
-"""What a job printed, as a reader gets it: its bytes, with a mark at each place where some are missing."""
+"""The output of a job as a reader gets it: its bytes, with a mark wherever some are missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rota.wire.answers import OutputPart
 from rota.wire.gaps import NOT_KEPT, mark
 
-#: The code of what was left out of the middle, because there was more than `keep_output`.
+#: The code for a middle that was dropped because the output exceeded `keep_output`.
 LEFT_OUT: Final = "not_kept"
 
 
@@ -24,24 +24,24 @@ class Absent(Struct, frozen=True):
 
 
 class Printed(bytes):
-    """An output. `absent` says what of it is missing, if anything is."""
+    """The bytes of an output; `absent` lists what is missing."""
 
     absent: tuple[Absent, ...] = ()
 
 
 class Marking:
-    """Puts marks between the parts of one stream, one at each place where something is missing."""
+    """Joins the parts of one stream and inserts a mark at each gap."""
 
     def __init__(self, offset: int = 0, *, marks: bool = True) -> None:
-        self.offset = offset  #: where the next part must begin
-        self.more = True  #: should one be asked for?
+        self.offset = offset  #: offset of the next part
+        self.more = True  #: is there another part to request?
         self.absent: list[Absent] = []
         self._marks = marks
         self._last = b""  #: the byte before
-        self._pending: Absent | None = None  #: perhaps more is missing right behind it
+        self._pending: Absent | None = None  #: a gap that the next part may extend
 
     def took(self, part: OutputPart) -> bytes:
-        """The bytes of this part, with marks. Nothing may come yet where much is missing."""
+        """The bytes of this part, with marks. A mark is delayed while its gap may still grow."""
         text = b""
         if part.data or part.gap:
             text = self._flushed()
@@ -62,7 +62,7 @@ class Marking:
         return text if self.more else text + self.finish()
 
     def finish(self) -> bytes:
-        """Nothing more is asked for: what is left to say."""
+        """The final mark, if one is pending."""
         return self._flushed()
 
     def _flushed(self) -> bytes:

@@ -1,4 +1,4 @@
-"""What the rules of a site would make of a job. Nothing is submitted; the records are all that is needed."""
+"""Tries the admission rules of a site on a job. Needs only the records of the site; nothing is submitted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rota.plan.policy.rule_syntax import shown_value
 from rota.plan.site.records import kinds_of, levels_of
 from rota.wire.views import SizeView
 
-#: The records that a trial looks at.
+#: The kinds of records that a trial needs.
 KINDS = ("rule", "queue", "setting", "property")
 
 Records = Mapping[str, dict[str, Any]]
@@ -69,9 +69,9 @@ class TrialView(Struct):
 
 
 class RuleTrial(Struct):
-    """A job that was judged."""
+    """The outcome of admission for one job."""
 
-    spec: Spec  #: as it would be taken in
+    spec: Spec  #: as admission would accept it
     verdict: Verdict
     error: str  #: why it is refused
 

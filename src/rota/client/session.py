@@ -1,8 +1,8 @@
-"""The conversation with a manager without any I/O: flows that say what to write and when to read.
+"""The protocol with a manager, without I/O: flows that say what to write and when to read.
 
-A flow is a generator. It yields bytes to be written, `READ` when it needs more bytes (which are sent
-into it), or `Redial` when the connection must be made anew; it returns its result. `Client` and
-`AsyncClient` each drive flows with a few lines, so no logic exists twice.
+A flow is a generator. It yields bytes to write, `READ` when it needs more bytes (which are sent into it), or
+`Redial` when it needs a new connection; it returns its result. `Client` and `AsyncClient` only drive flows, so no
+logic exists twice.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741
 
 READ: Final = b""
-#: Chunks of a submission that may be on their way at once.
+#: Unacknowledged chunks of a submission.
 WINDOW: Final = 4
-#: How often, and after which waits, a broken connection is made again during an `add`.
+#: Waits before each attempt to reconnect during an `add`, in seconds.
 REDIALS: Final = (0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
 
 
@@ -43,7 +43,7 @@ class Redial(Struct, frozen=True):
 
 
 class Disconnected(NoManager):
-    """The connection ended while an answer was expected."""
+    """The connection was lost while an answer was expected."""
 
     code = "no_manager"
 
@@ -75,7 +75,7 @@ class Added(Struct, frozen=True):
 
 
 class AddOptions(Struct, frozen=True, kw_only=True):
-    """What concerns a whole submission."""
+    """Options of a whole submission."""
 
     fresh: bool = False
     rerun: bool = False
@@ -97,11 +97,11 @@ class Session:
 
     @property
     def refused(self) -> bool:
-        """Has the manager said why it hangs up?"""
+        """Has the manager refused the connection with an error?"""
         return self._broken is not None
 
     def open(self, role: str, token: str, home: Mark | None = None) -> Flow[m.Welcome]:
-        """Say who we are, and of which directory the manager must be. Raises what it refuses us with."""
+        """Authenticate, and name the home whose manager is wanted. Raises the manager's refusal."""
         yield codec.frame(m.Hello(m.PROTOCOL, role, token, f"rota {__version__}", home=home))
         while self.welcome is None:
             self.take((yield READ))
@@ -124,7 +124,7 @@ class Session:
         return n
 
     def next_item(self, n: int, stream: StreamCall[I, T]) -> Flow[tuple[I, None] | tuple[None, T]]:
-        """The next item, or the answer that ends the stream. May be abandoned and begun again."""
+        """The next item, or the answer that ends the stream. May be abandoned and restarted."""
         message = yield from self._next(n)
         if isinstance(message, m.Item):
             return stream.read_item(message.body), None
@@ -136,7 +136,7 @@ class Session:
         return None, stream.read(message.body)
 
     def end(self, n: int) -> Flow[None]:
-        """Close a stream before its end; what is still on its way is thrown away."""
+        """Close a stream early; items in flight are discarded."""
         if self._inbox.pop(n, None) is not None:
             yield codec.frame(calls.stop_stream(n).build(self._begin(keep=False)))
 
@@ -147,18 +147,18 @@ class Session:
         return n
 
     def next_in_channel(self, n: int) -> Flow[FromChannel]:
-        """What is said in a channel next. May be abandoned and begun again."""
+        """The next message of a channel. May be abandoned and restarted."""
         message = yield from self._next(n)
         if isinstance(message, m.Reply | m.Item):
             raise WireError("the manager answers in a channel")
         return message
 
     def has_in_channel(self, n: int) -> bool:
-        """Has something been said that was not taken yet?"""
+        """Is a message of the channel waiting to be read?"""
         return bool(self._inbox.get(n))
 
     def close_channel(self, n: int) -> None:
-        """Its last word was said; what still comes is thrown away."""
+        """Forget a channel that has ended; late messages are discarded."""
         self._inbox.pop(n, None)
 
     def say(self, frame: bytes) -> Flow[None]:
@@ -170,7 +170,7 @@ class Session:
     ) -> Flow[Added]:
         """Send a submission. `sent` collects the batches, for another connection to begin with.
 
-        When `batches` raises (a bad line), the manager is told to forget what it has.
+        When `batches` raises (a bad line), the upload is dropped at the manager.
         """
         waiting: deque[int] = deque()
         done = False
@@ -226,7 +226,7 @@ class Session:
         return box.popleft()
 
     def take(self, data: bytes) -> None:
-        """Sort what has arrived."""
+        """Decode received bytes and put each message into the inbox of its request."""
         for message in self._reader.feed(data):
             if isinstance(message, m.Welcome):
                 self.welcome = message
@@ -262,7 +262,7 @@ def _message(n: int, submission: str, batch: UploadBatch, options: AddOptions) -
 
 
 class Conversation:
-    """What a client needs to begin a conversation anew: the current session and who we are."""
+    """The current session, and what a new connection needs to replace it: role, token and home."""
 
     def __init__(self, role: str, token: str) -> None:
         self.role = role
@@ -276,7 +276,7 @@ class Conversation:
         return self.session.open(self.role, self.token, self.home)
 
     def refuse_older(self) -> None:
-        """Raise unless the manager can say what an action would do: one of an earlier release would do it."""
+        """Raise unless the manager supports dry runs: one of an earlier release would perform the action."""
         welcome = self.session.welcome
         if welcome is None or not welcome.paced:
             raise EnvironmentFault(
@@ -285,8 +285,8 @@ class Conversation:
             )
 
     def add(self, submission: str, batches: Iterable[UploadBatch], options: AddOptions) -> Flow[Added]:
-        """Upload, on new connections if need be. A repeat is harmless: the submission's id is the same,
-        and the manager gives the first answer again."""
+        """Upload, on new connections if necessary. A repeat is harmless: the id of the submission is the same, and
+        the manager repeats its first answer."""
         sent: list[UploadBatch] = []
         source = iter(batches)
         waits = iter(REDIALS)

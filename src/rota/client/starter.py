@@ -1,8 +1,8 @@
-"""Starting a manager from a client: spawn it, go on working, then wait until it says it is ready.
+"""Starts a manager from a client: spawn it, continue working, then wait until it is ready.
 
-The manager runs in its own session with its output in `logs/manager.out`, and writes one JSON line to
-a pipe: `{"ok": true, …}` or `{"error": {"code", "message", "hint"}}`. Two starters may race; the loser's
-manager says that there is one already, and the loser uses that.
+The manager runs in its own session with its output in `logs/manager.out`, and writes one JSON line to a pipe:
+`{"ok": true, …}` or `{"error": {"code", "message", "hint"}}`. When two clients start one at once, the second
+manager finds the lock taken, and its client uses the first.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from rota.client.submit_environment import JOB_VARIABLES
 from rota.errors import EnvironmentFault, NoManager, RotaError, from_code
 from rota.home import Home
 
-#: Recovering a large deployment takes time; silence for so long is a fault.
+#: Recovering a large deployment takes time; a longer silence is a fault.
 READY_TIMEOUT: Final = 120.0
-#: So often a manager is started again that found another one in the home, which then ended.
+#: How often to retry when the manager that held the lock has ended meanwhile.
 _MORE_TRIES: Final = 5
 
 
 class Starting:
-    """A manager that was spawned and may not be ready yet. `spawn` makes its process: pid, and the pipe on which
-    it says so."""
+    """A spawned manager that may not be ready yet. `spawn` starts it and returns its pid and ready pipe."""
 
     def __init__(self, home: Home, spawn: Callable[[], tuple[int, int]]) -> None:
         self.home = home
@@ -37,13 +36,13 @@ class Starting:
         self.pid, self._pipe = spawn()
 
     def wait(self, timeout: float = READY_TIMEOUT) -> dict[str, Any]:
-        """Until it is ready, or another manager of the deployment is. Raises what went wrong."""
+        """Wait until it, or another manager of the deployment, is ready. Raises the error of a failed start."""
         limit = time.monotonic() + timeout
         for _ in range(_MORE_TRIES):
             try:
                 return self._wait(limit)
             except RotaError as error:
-                # Whoever was in its way may have been about to end.
+                # The holder of the lock may have been about to end.
                 if error.code != "locked" or time.monotonic() >= limit or holder_lives(self.home):
                     raise
             self.pid, self._pipe = self._spawn()
@@ -97,7 +96,7 @@ class Starting:
             pass
 
     def _other_is_there(self, *, patient: bool) -> bool:
-        """Has another starter won? Its manager may still be recovering, before it opens its socket."""
+        """Is there another manager? It may still be recovering and have no socket yet."""
         from rota.client.blocking import Client
 
         limit = time.monotonic() + (READY_TIMEOUT if patient else 0)
@@ -150,7 +149,7 @@ def _spawn(home: Home, idle_stop: float | None, arguments: tuple[str, ...]) -> t
 
 
 def environment(home: Home) -> dict[bytes, bytes]:
-    """What a manager gets: ours, without the variables of a job we may be in."""
+    """The environment of a manager: ours, without the variables of a job we may run in."""
     kept = {name: value for name, value in os.environb.items() if name not in JOB_VARIABLES}
     kept[b"ROTA_HOME"] = os.fsencode(home.path)
     return kept
@@ -164,12 +163,11 @@ def _as_error(said: Any) -> RotaError:
 
 
 def holder_lives(home: Home) -> bool:
-    """Is the process that the lock names alive? The lock itself is not tried: that could keep it from
-    a manager that is just starting."""
+    """Is the process named in the lock file alive? Trying the lock could make a starting manager fail."""
     try:
         pid = int(home.lock.read_text("ascii"))
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             state = file.read().rpartition(")")[2].split()[:1]
     except (OSError, ValueError):
         return False
-    return state not in ([], ["Z"], ["X"])  # nobody may have reaped it
+    return state not in ([], ["Z"], ["X"])  # it may be a zombie

@@ -1,4 +1,4 @@
-"""From what a caller gives (`add`'s arguments, a file) to what is uploaded: batches and options."""
+"""Turns the arguments of `add`, or a file, into what is uploaded: batches and options."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def base_wanted(
     text: bool = False,
     mem: int | None = None,
 ) -> Wanted:
-    """What jobs want that say nothing themselves: the defaults, with these fields over them."""
+    """The defaults of all jobs of a submission, overridden by these fields."""
     base = Wanted(
         cwd=working_directory(),
         mem=mem or default_memory(),
@@ -46,7 +46,7 @@ def base_wanted(
 
 
 def spec_of(fields: Mapping[str, object], *, text: bool = False, mem: int | None = None) -> NewSpec:
-    """What one job with these fields is sent as."""
+    """The specification of one job with these fields."""
     return new_spec(base_wanted(fields, text=text, mem=mem), 0)
 
 
@@ -58,7 +58,7 @@ def prepare(
     input: str = "",
     most: Most | None = None,
 ) -> tuple[Iterator[UploadBatch], AddOptions]:
-    """For `add`: one command or many, with the fields that are their defaults."""
+    """For `add`: one command or many, with default fields."""
     base = base_wanted(fields)
     if isinstance(entries, str | Mapping):
         entries = [entries]
@@ -88,7 +88,7 @@ def options_for(
 
 
 def group_of(path: str) -> str:
-    """The group of jobs from a file: its name, with what cannot be in a group replaced."""
+    """The report group of jobs from a file: its name, with invalid characters replaced."""
     if path.startswith(("/dev/", "/proc/")):
         return "default"  # a shell's <(…)
     name = os.path.basename(path).encode("utf-8", "replace").decode()
@@ -96,7 +96,7 @@ def group_of(path: str) -> str:
 
 
 def input_of(path: str) -> str:
-    """What a file is recognised by when it is added again: its absolute path. Pipes have none."""
+    """The identity of an input when it is added again: its absolute path; empty for a pipe."""
     absolute = os.path.abspath(path)
     if absolute.startswith(("/dev/", "/proc/")):
         return ""  # a shell's <(…)
@@ -104,7 +104,7 @@ def input_of(path: str) -> str:
 
 
 def shown(path: str) -> str:
-    """A path as it may appear in a message."""
+    """A path with unprintable characters escaped, for messages."""
     return path.encode("unicode_escape", "backslashreplace").decode("ascii") if not path.isprintable() else path
 
 

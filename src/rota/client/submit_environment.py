@@ -1,4 +1,4 @@
-"""What a submission takes from where it is made: directory, environment, and the default memory."""
+"""What a submission takes from the process that makes it: working directory, environment, default memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rota.host import usable_memory
 GIB: Final = 1 << 30
 MIB: Final = 1 << 20
 
-#: Set by Rota for every job, so those of the job we may be running in are not passed on.
+#: Set by Rota for every job. If we run inside a job, its values are not passed on.
 # fmt: off
 JOB_VARIABLES: Final = frozenset({
     b"ROTA_JOB_ID", b"ROTA_JOB_NAME", b"ROTA_GROUP", b"ROTA_ATTEMPT", b"ROTA_ARRAY_INDEX", b"ROTA_NODE",
@@ -20,14 +20,14 @@ JOB_VARIABLES: Final = frozenset({
     b"ROTA_SUBMIT_DIR", b"ROTA_TMPDIR", b"ROTA_OUTCOME", b"ROTA_LEASE", b"ROTA_SCRATCH", b"ROTA_SUBMIT_TMPDIR",
 })
 # fmt: on
-#: Belongs to the shell that started us, and differs between equal submissions.
+#: Set by the calling shell; they would make equal submissions differ.
 _OURS: Final = frozenset({b"_", b"SHLVL", b"OLDPWD"})
 
 
 def working_directory() -> str:
-    """The absolute path of this directory, as the shell calls it if it goes through links.
+    """The absolute working directory, as in `$PWD` if that leads here through links.
 
-    Inside the private directory of a job in scratch, which goes with that job, it is where that job was added.
+    Inside the scratch directory of a job, which is removed with it, this is where that job was added.
     """
     try:
         physical = os.getcwd()
@@ -64,7 +64,7 @@ def captured_environment(added: Mapping[str, str] | None = None) -> bytes:
 
 
 def _leave_scratch(kept: dict[bytes, bytes], scratch: bytes, directory: bytes) -> None:
-    """We run in a job in scratch: what names its private directories is put back to what it was there."""
+    """Undo the variables by which a job in scratch names its private directories, for we run in one."""
     if kept.get(b"TMPDIR") == os.environb.get(b"ROTA_TMPDIR"):
         del kept[b"TMPDIR"]
         if tmpdir := os.environb.get(b"ROTA_SUBMIT_TMPDIR"):
@@ -74,7 +74,7 @@ def _leave_scratch(kept: dict[bytes, bytes], scratch: bytes, directory: bytes) -
 
 
 def _is_below(path: str, top: str) -> bool:
-    """Is a path that directory, or in it, whatever links lead there?"""
+    """Is a path this directory or in it, with links resolved?"""
     if not (path and top):
         return False
     path, top = os.path.realpath(path), os.path.realpath(top)

@@ -1,9 +1,8 @@
-"""What is read of attempts that have ended, and where the attempts of some time lie.
+"""Finds ended attempts by time without an index by time, which would cost something at every end.
 
-There is no index by time: every end would pay for it. Instead the store keeps, for each hour, the blocks of job
-ids in which attempts ended. Jobs end more or less in the order of their ids, so these are few, and there is hardly
-ever anything to write. Attempts that lasted less than 2^n hours may lie in a window if they ended up to 2^n hours
-after it.
+For each hour the store keeps the blocks of job ids in which attempts ended. Jobs end roughly in the order of
+their ids, so these blocks are few and rarely change. An attempt that lasted less than 2^n hours can overlap a
+window only if it ended at most 2^n hours after it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _BLOCK_BITS: Final = 12
 _LONGEST: Final = 20
 _LATEST: Final = 253_402_300_799.0
 _STARTED_AT, _ENDED_AT = 7, 8  #: columns of `Changes.ends`
-#: So many places are remembered as written.
+#: Size of the cache of places already on disk.
 _REMEMBERED: Final = 10_000
 
 #: (span, hour, block of job ids)
@@ -31,7 +30,7 @@ Place = tuple[int, int, int]
 
 
 class PastAttempt(Struct, frozen=True, array_like=True, gc=False):
-    """An attempt that has ended, and whose job has not been removed."""
+    """An ended attempt of a job that still exists."""
 
     job: int
     number: int
@@ -46,7 +45,7 @@ class PastAttempt(Struct, frozen=True, array_like=True, gc=False):
 
 
 class PastSum(Struct, frozen=True, array_like=True, gc=False):
-    """Attempts that have the same place and lie in the same slices of time."""
+    """The sum of attempts with the same hosts, first slice and last slice."""
 
     place: str  #: a host; or hosts with their cores, as JSON
     first: int  #: the slice in which they begin
@@ -61,7 +60,7 @@ class PastSum(Struct, frozen=True, array_like=True, gc=False):
 
 
 def place_of(job: int, started_at: float | None, ended_at: float | None) -> Place | None:
-    """Where an attempt is to be found; None: nobody knows when it ended."""
+    """The place of an attempt; None: its end is unknown."""
     if ended_at is None or not 0.0 < ended_at <= _LATEST:
         return None
     hours = 0.0 if started_at is None else (ended_at - started_at) / _HOUR_S
@@ -70,7 +69,7 @@ def place_of(job: int, started_at: float | None, ended_at: float | None) -> Plac
 
 
 class Places:
-    """Which of the places of a batch are still to be written. Belongs to the writer's thread."""
+    """Finds the places of a batch that are not on disk yet. For the writer's thread only."""
 
     def __init__(self) -> None:
         self._written: set[Place] = set()
@@ -86,13 +85,13 @@ class Places:
 
 
 def hours_of(since: float, until: float) -> list[tuple[int, int, int]]:
-    """(span, first hour, last hour) in which attempts end of which a part lies within a window."""
+    """(span, first hour, last hour) of the ends of all attempts that overlap a window."""
     first, last = _hour(since), _hour(until)
     return [(span, first, last + (1 << span)) for span in range(_LONGEST + 1)]
 
 
 def hours_of_ends(since: float, until: float) -> list[tuple[int, int, int]]:
-    """The same for attempts that end within it, however long they lasted."""
+    """The same for attempts that end within the window, of any length."""
     return [(span, _hour(since), _hour(until)) for span in range(_LONGEST + 1)]
 
 
@@ -108,7 +107,7 @@ def id_ranges(blocks: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def overlaps(row: Any, since: float, until: float) -> bool:
-    """Does any part of an attempt lie within a window?"""
+    """Does an attempt overlap a window?"""
     return (
         row.outcome not in (None, "void")
         and row.started_at is not None

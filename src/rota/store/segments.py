@@ -1,7 +1,6 @@
-"""Read outputs of ended attempts from their segments: verified bytes only, and what is missing is told.
+"""Reads outputs of ended attempts from their segments. Only verified bytes are returned; gaps are reported.
 
-A segment may be gone, cut or damaged, and nobody may be given something else instead. `check` says what is wrong
-with the outputs of many attempts; `rota doctor` uses it too.
+A segment may be missing, truncated or damaged. `check` verifies many outputs, for `rota doctor` too.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ MESSAGES: Final = {
 
 
 class Missing(NamedTuple):
-    """Why an output is not all there: a code of `core.output.output_report`, and a sentence."""
+    """Why an output is incomplete: a code of `core.output.output_report`, and a sentence."""
 
     code: str
     message: str
 
 
 class VerifiedSpan(NamedTuple):
-    """A part of a stream: verified bytes, and so many right after them that cannot be had, for this reason."""
+    """Verified bytes of a stream, and how many bytes after them are unavailable, and why."""
 
     data: bytes
     lost: int = 0
@@ -52,12 +51,12 @@ class VerifiedSpan(NamedTuple):
 def read(pread: Pread, output: Output, stream: int, *, offset: int, limit: int) -> VerifiedSpan:
     """What is kept of a stream (1: stdout, 2: stderr) from `offset` on, at most `limit` bytes of it.
 
-    It ends where something is missing; who goes on reads from behind that. Without checksums, as older versions
-    kept outputs, only the length can be verified.
+    It ends at the first gap; continue reading behind it. Outputs of older versions have no checksums: only their
+    length is verified.
     """
     if output.kept is not None and output.kept.missing:
         if not output.total(stream) and output.out_total + output.err_total:
-            return VerifiedSpan(b"")  # all was written to the other one (with both at 0, nobody knows)
+            return VerifiedSpan(b"")  # everything went to the other stream (if both are 0, that is unknown)
         return VerifiedSpan(b"", output.total(stream), Missing(output.kept.missing, output.kept.message))
     length = output.length(stream)
     end = min(length, offset + limit)
@@ -122,7 +121,7 @@ def check(directory: Path, outputs: Iterable[tuple[K, Output]]) -> Iterator[tupl
 
 
 class OutputIndex(Protocol):
-    """What must be known to find all outputs. A `Store` knows it."""
+    """The part of a `Store` that finds all outputs."""
 
     def outputs(self, *, after: tuple[int, int], limit: int) -> list[tuple[tuple[int, int], Output]]: ...
     def pruned(self, segments: Collection[str]) -> set[str]: ...

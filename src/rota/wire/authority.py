@@ -42,7 +42,7 @@ class Authority:
 
     @classmethod
     def new(cls, *, now: datetime) -> Authority:
-        """A new authority, which nobody trusts yet."""
+        """Create a new authority, with a new key."""
         key = ec.generate_private_key(_CURVE)
         name = x509.Name(
             [x509.NameAttribute(NameOID.COMMON_NAME, f"Rota CA {x509.random_serial_number():x}"[:40])]

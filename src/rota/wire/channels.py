@@ -1,8 +1,8 @@
 """Channels: bytes between a client and a process inside a running job, by way of the manager.
 
-Whoever opens a channel numbers it on its own connection, and the manager numbers it towards the runner, so
-`n` is that of the connection a message travels on. Nobody sends more than it was given credit for: the
-manager keeps nothing but what is on its way.
+The opener numbers a channel on its own connection, and the manager numbers it towards the runner, so `n` belongs
+to the connection that carries the message. Each side sends only as much as it has credit for, so the manager
+buffers no more than one window.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Final
 
 from rota.wire.greeting import Message
 
-#: Bytes of one direction that may be on their way, end to end.
+#: Bytes that may be in flight in one direction, end to end.
 WINDOW: Final = 256 * 1024
-#: Bytes of one message.
+#: Data bytes per message.
 PIECE: Final = 32 * 1024
 
 STDIN: Final = 0
@@ -24,7 +24,7 @@ STDERR: Final = 2
 class OpenChannel(Message, frozen=True, tag="open-channel"):
     """Start a process inside a running job, or take over the terminal of an interactive one.
 
-    The first `ChannelCredit` says that it runs; a `Failure` that it was refused.
+    The first `ChannelCredit` means that it runs, a `Failure` that it was refused.
     """
 
     n: int
@@ -37,13 +37,13 @@ class OpenChannel(Message, frozen=True, tag="open-channel"):
     term: str = ""
     env: list[str] = []  #: K=V, over those of the job
     cwd: str = ""  #: empty: that of the job
-    attach: bool = False  #: the job's own terminal; what concerns a command is not used then
-    seen: int = 0  #: when it is attached again: bytes of its output that were received
-    key: str = ""  #: the secret of the job's key, instead of being its owner
+    attach: bool = False  #: the job's own terminal; the fields of a command are ignored
+    seen: int = 0  #: when re-attaching: bytes of output already received
+    key: str = ""  #: the secret of the job's key, for a client that is not its owner
 
 
 class StartChannel(Message, frozen=True, tag="start-channel"):
-    """Manager → runner: the same, once it has been allowed."""
+    """Manager → runner: an `OpenChannel` that was authorised."""
 
     n: int
     job: int
@@ -61,7 +61,7 @@ class StartChannel(Message, frozen=True, tag="start-channel"):
 
 
 class ChannelData(Message, frozen=True, tag="channel-data"):
-    """A piece of a stream. An empty one is its end."""
+    """Bytes of a stream; empty: end of stream."""
 
     n: int
     stream: int
@@ -69,7 +69,7 @@ class ChannelData(Message, frozen=True, tag="channel-data"):
 
 
 class ChannelCredit(Message, frozen=True, tag="channel-credit"):
-    """So many bytes were taken, and as many more may come."""
+    """So many bytes were consumed: the sender may send as many more."""
 
     n: int
     size: int
@@ -82,27 +82,27 @@ class ChannelResize(Message, frozen=True, tag="channel-resize"):
 
 
 class ChannelSignal(Message, frozen=True, tag="channel-signal"):
-    """Send this signal to the process, or to what is in the foreground of its terminal."""
+    """Send a signal to the process, or to the foreground group of its terminal."""
 
     n: int
     number: int
 
 
 class ChannelEnd(Message, frozen=True, tag="channel-end"):
-    """The last word about a channel. From the opener: hang up. From the other side: how it ended."""
+    """The last message of a channel. From the opener: hang up. From the runner: how the process ended."""
 
     n: int
     exit_code: int | None = None
     signal: int | None = None
     message: str = ""
-    lost: bool = False  #: nobody wanted this: a connection broke
+    lost: bool = False  #: a connection broke
 
 
 InChannel = ChannelData | ChannelCredit | ChannelResize | ChannelSignal | ChannelEnd
 
 
 class Relayed(Message, frozen=True, tag="relayed"):
-    """Runner → manager: a message of a channel. Numbers below 0 are of channels that processes of its own
-    jobs open through it."""
+    """Runner → manager: a message of a channel. Negative numbers are channels that processes of the runner's jobs
+    opened."""
 
     message: OpenChannel | InChannel

@@ -1,7 +1,7 @@
 """Frames and messages without I/O: bytes in, messages out, and back.
 
-A frame is a 4-byte big-endian length and that many bytes of msgpack. Whoever reads from a stranger
-gives a small `max_frame` until the stranger has shown a credential.
+A frame is a 4-byte big-endian length and that many bytes of msgpack. Until a peer has authenticated, read from it
+with a small `max_frame`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from rota.errors import WireError
 from rota.wire.greeting import PROTOCOL, Message
 
 MAX_FRAME: Final = 32 * 1024 * 1024
-#: What somebody who has not said `Hello` yet may send.
+#: Frame limit before `Hello`.
 MAX_HELLO: Final = 16 * 1024
 
-#: The code of an error about what has no form in bytes.
+#: Error code for a value that cannot be encoded.
 UNSENDABLE: Final = "unsendable"
 
 _HEADER: Final = 4
@@ -29,13 +29,13 @@ T = TypeVar("T")
 
 @cache
 def _decoder(accepts: Any) -> msgspec.msgpack.Decoder[Any]:
-    """One for all connections: it has no state, and what it knows of the messages takes some room."""
+    """One decoder for all connections: it is stateless, and its type tables are large."""
     return msgspec.msgpack.Decoder(accepts)
 
 
 def frame(message: Message) -> bytes:
-    """One message as a frame. Raises `WireError` for what cannot be sent: text that is not Unicode
-    (a lone surrogate), an integer of more than 64 bits, a message that is too large."""
+    """Encode one message as a frame. Raises `WireError` for text with a lone surrogate, an integer of more than 64
+    bits, or a message that is too large."""
     buffer = bytearray(_HEADER)
     try:
         _encoder.encode_into(message, buffer, _HEADER)
@@ -54,7 +54,7 @@ def body(value: Any) -> msgspec.Raw:
 
 
 class Reader(Generic[T]):
-    """Cuts a stream into frames and decodes each as one of the message types it was made for."""
+    """Splits a stream into frames and decodes each as one of the accepted message types."""
 
     def __init__(self, accepts: Any, *, max_frame: int = MAX_FRAME) -> None:
         self._decode = _decoder(accepts).decode
@@ -62,8 +62,8 @@ class Reader(Generic[T]):
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[T]:
-        """The messages completed by these bytes. Raises `WireError` on anything malformed; the
-        connection is then beyond repair and must be closed."""
+        """The messages completed by these bytes. Raises `WireError` on malformed input; the connection must then
+        be closed."""
         buffer = self._buffer
         buffer += data
         found: list[T] = []
@@ -75,7 +75,7 @@ class Reader(Generic[T]):
             stop = start + _HEADER + size
             if stop > end:
                 break
-            # A copy: a `Raw` body keeps what it was decoded from, and a buffer that is lent cannot shrink.
+            # A copy: a `Raw` body keeps a reference to its buffer, and an exported bytearray cannot shrink.
             with memoryview(buffer)[start + _HEADER : stop] as view:
                 whole = bytes(view)
             found.append(self._decoded(whole))

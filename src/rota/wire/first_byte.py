@@ -1,4 +1,4 @@
-"""Look at the first byte of a connection before anything is begun for it."""
+"""Peeks at the first byte of a connection, which shows its protocol."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 
 
 async def first_byte(connection: socket.socket) -> bytes:
-    """The first byte that comes, which is left there; nothing if the other side has closed. Raises `OSError`."""
+    """Wait for the first byte without consuming it; empty if the peer has closed. Raises `OSError`."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
 

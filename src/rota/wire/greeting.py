@@ -1,5 +1,5 @@
-"""What every message is, and how a connection begins: `Hello` from the one who connects, answered by `Welcome`
-or `Failure`. And what both clients and runners have a use for."""
+"""The base of all messages, the handshake (`Hello`, answered by `Welcome` or `Failure`), and messages that clients
+and runners share."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ PROTOCOL: Final = 1
 
 
 class Message(Struct, frozen=True, array_like=True, gc=False):
-    """Base of everything on the wire."""
+    """Base class of all messages."""
 
 
 class Hello(Message, frozen=True, tag="hello"):
     """The first message. A token is needed except on the Unix socket, where the peer's uid counts."""
 
     protocol: int
-    role: str  #: what the peer wants to be; who comes with a browser's session is told what it is
+    role: str  #: the role that the peer asks for; a browser session gets the role of its user
     token: str = ""
     software: str = ""
-    host: str = ""  #: of which node it is the agent
-    home: tuple[int, int] | None = None  #: device and inode of the home whose manager is meant
+    host: str = ""  #: the node, if the peer is its agent
+    home: tuple[int, int] | None = None  #: device and inode of the home whose manager is wanted
 
 
 class Welcome(Message, frozen=True, tag="welcome"):
@@ -34,19 +34,19 @@ class Welcome(Message, frozen=True, tag="welcome"):
     generation: int  #: grows with every start of the manager
     deployment: str
     until: float | None = None  #: when the token expires, in seconds since the epoch
-    home: tuple[int, int] | None = None  #: device and inode of the manager's own, for who said which one is meant
+    home: tuple[int, int] | None = None  #: device and inode of the manager's home, if `Hello` had one
     paced: bool = False  #: it understands `Taken`, and an `Act` that only asks (`check`)
-    own_only: bool = False  #: it may touch, and read the output of, nobody's jobs but its own
+    own_only: bool = False  #: it may act on, and read the output of, its own jobs only
 
 
-#: The code of a failure by which a client learns that this is not the manager of its home.
+#: Failure code: this is not the manager of the client's home.
 OTHER_HOME = "other_home"
-#: The code of a failure by which the agent of a node learns that its node was removed.
+#: Failure code: the agent's node was removed.
 REMOVED = "removed"
 
 
 def other_home() -> EnvironmentFault:
-    """What both sides say when a client means another home than the manager's."""
+    """The error for a client whose home is not the manager's."""
     return EnvironmentFault(
         "the manager that answers is that of another home, from which this one may have been copied",
         hint="set ROTA_HOME (or --home) to the one you mean; a copy gets a manager by 'rota manager adopt'",

@@ -1,6 +1,6 @@
-"""The keys of jobs: who shows the secret of one may enter the jobs that were submitted with it.
+"""Job keys: the secret of a key opens the jobs that were submitted with it.
 
-A secret has 256 random bits and lies in a private file of its owner. With a job only its SHA-256 is stored.
+A secret has 256 random bits and is kept in a private file of its owner. A job stores only its SHA-256.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from rota.core.jobs.job import Spec
 from rota.errors import BadInput
 
-KEY: Final = "key"  #: the role of whoever has nothing but the key of a job
+KEY: Final = "key"  #: the role of a client that has only the key of a job
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -23,16 +23,16 @@ def new_secret() -> str:
 
 
 def hash_of(secret: str) -> str:
-    """What is stored of a secret."""
+    """The hash of a secret, as stored with a job."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def fits(secret: str, spec: Spec) -> bool:
-    """Is this the secret of a job's key? Takes the same time whatever it is."""
+    """Does the secret match the job's key? Compares in constant time."""
     return bool(spec.job_key and secret) and hmac.compare_digest(spec.job_key, hash_of(secret))
 
 
 def check_hash(text: str) -> None:
-    """Raise `BadInput` unless this can be stored with a job."""
+    """Raise `BadInput` unless this is the hash of a key, or empty."""
     if text and not _HASH.fullmatch(text):
         raise BadInput("field 'job_key': this is not the hash of a key", hint="give the file of a key")

@@ -1,10 +1,10 @@
 """All messages of the protocol, version 1. Arrays of fields: new fields go last, with a default.
 
-A connection begins with `Hello` from the one who connects, answered by `Welcome` or `Failure`.
-After that a client sends requests (each with its own number `n`) and gets `Reply`, `Item` or
-`Failure` with the same number; a runner sends reports and gets orders.
+The connecting side sends `Hello`, which is answered by `Welcome` or `Failure`. After that a client sends
+requests, each with its own number `n`, and gets `Reply`, `Item` or `Failure` with the same number; a runner sends
+reports and gets orders.
 
-A runner, which must start fast, takes only those modules that it needs; everybody else takes all from here.
+A runner must start fast and imports only the modules that it needs; all others import from here.
 """
 
 from rota.wire.answers import *  # noqa: F403

@@ -1,6 +1,6 @@
-"""A pass: the one file that the agent of a node needs to reach its manager and to trust it.
+"""A pass: the file with which the agent of a node authenticates to its manager and verifies it.
 
-The first line is a token, what follows the certificate (PEM) of the deployment's authority.
+The first line is a token; the rest is the certificate (PEM) of the deployment's authority.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ _BEGIN = "-----BEGIN CERTIFICATE-----"
 
 
 def compose(token: str, authority: str) -> str:
-    """What stands in the file."""
+    """The content of the file."""
     return f"{token}\n{authority.strip()}\n"
 
 

@@ -1,7 +1,4 @@
-"""Files that only their owner may read: written whole and durably, read with suspicion.
-
-Keys and tokens lie in such files. Nothing here knows what they contain.
-"""
+"""Files that only their owner may read, such as keys and tokens: written atomically, checked before reading."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ MAX_BYTES: Final = 4 * 1024 * 1024
 
 
 def make_directory(path: Path) -> None:
-    """Make sure that `path` is a directory which only its owner may enter."""
+    """Create the directory if needed, and make it private to its owner (mode 0700)."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if stat.S_IMODE(path.stat().st_mode) & 0o077:
@@ -29,10 +26,10 @@ def make_directory(path: Path) -> None:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Replace the file at once and durably, with mode 0600. A crash leaves the old one or the new one.
+    """Replace the file atomically and durably, with mode 0600. A crash leaves the old or the new content.
 
-    There is one writer per directory (the manager holds its lock), so the name of the draft is fixed and
-    what a crash left behind is overwritten.
+    A directory has one writer (the manager holds its lock), so the temporary name is fixed, and a leftover of a
+    crash is overwritten.
     """
     draft = path.with_name(f".{path.name}.new")
     try:
@@ -64,7 +61,7 @@ def read(path: Path) -> bytes:
     `EnvironmentFault` when it cannot be read. All checks are made on the open file, not on its name.
     """
     try:
-        # Not blocking: a FIFO in its place must not stop us.
+        # Non-blocking, because a FIFO in its place must not hang us.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except FileNotFoundError:
         raise

@@ -21,7 +21,7 @@ from rota.wire import private_files
 if TYPE_CHECKING:
     from rota.wire.authority import Authority
 
-#: The name that clients check, whatever address they connect to.
+#: The name that clients verify, independent of the address they connect to.
 SERVER_NAME: Final = "rota"
 #: A server certificate with less time left is replaced; so is an authority's.
 RENEW_BEFORE: Final = timedelta(days=30)
@@ -33,7 +33,7 @@ _FILES: Final = ("ca.pem", "server.key", "server.pem")
 
 
 class _Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What `certificates.json` says of the files beside it. It is written last."""
+    """`certificates.json`: facts about the certificate files next to it. It is written last."""
 
     not_before: datetime
     not_after: datetime
@@ -98,7 +98,7 @@ def use_certificate(context: ssl.SSLContext, directory: Path) -> None:
 
 
 def client_context(ca: Path) -> ssl.SSLContext:
-    """For whoever connects; use it with `server_hostname=SERVER_NAME`. Trusts this authority alone."""
+    """The context of a client; use it with `server_hostname=SERVER_NAME`. It trusts this authority only."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # verifies, and checks the name
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_flags |= ssl.VERIFY_X509_STRICT
@@ -153,7 +153,7 @@ def _authority(directory: Path, now: datetime) -> Authority:
     """The deployment's authority; made if the deployment is new, prolonged if it ends soon."""
     from rota.wire.authority import Authority
 
-    # `ca.key` is written first and `ca.pem` next: without the latter nobody was ever given anything.
+    # `ca.key` is written first and `ca.pem` next: without `ca.pem` no certificate was ever issued.
     if not any((directory / name).exists() for name in ("ca.pem", "server.pem", "certificates.json")):
         authority = Authority.new(now=now)
         _write(directory, "ca.key", authority.key_pem)

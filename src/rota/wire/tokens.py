@@ -23,7 +23,7 @@ from rota.wire.job_keys import KEY
 USER: Final = "user"
 ADMIN: Final = "admin"
 RUNNER: Final = "runner"
-GATEWAY: Final = "gateway"  #: serves browsers: it hears what changes, and lets in who has a code
+GATEWAY: Final = "gateway"  #: serves browsers: it subscribes to changes and redeems login codes
 ROLES: Final = (USER, ADMIN, RUNNER, GATEWAY)
 
 # ------------------------------------------------------------------ the permission table
@@ -47,7 +47,7 @@ MAY_SEND: Final[dict[str, frozenset[type[m.Message]]]] = {
     GATEWAY: frozenset({m.Feed, m.Stop, m.Control}),
     KEY: frozenset(_CHANNELS),
 }
-#: Which verbs of `Control` a role may use; None: all, the manager refuses those it does not know.
+#: The verbs of `Control` that a role may use; None: all, and the manager refuses unknown ones.
 MAY_CONTROL: Final[dict[str, frozenset[str] | None]] = {
     USER: frozenset({"status", "doctor", "ping", "metrics", "ui-link", "ui-leave"}),
     ADMIN: None,
@@ -94,7 +94,7 @@ class TokenRecord(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
     expires_at: float | None = None
     host: str | None = None  #: it is good for the agent of this node alone
-    user: str | None = None  #: whose it is; None: of whoever runs the manager
+    user: str | None = None  #: its user; None: the user that runs the manager
 
 
 _Records = list[TokenRecord]  # inside the book `list` is a method
@@ -142,7 +142,7 @@ class TokenBook:
         host: str | None = None,
         user: str | None = None,
     ) -> str:
-        """A new token, which is told only here. Names are unique."""
+        """Create a token. Its secret is returned only here. Names are unique."""
         if role not in ROLES:
             raise BadInput(f"{role!r} is not a role", hint=f"use one of {', '.join(ROLES)}")
         if not _NAME.fullmatch(name):
@@ -188,7 +188,7 @@ class TokenBook:
         return tuple(self._records)
 
     def remove(self, name: str) -> TokenRecord:
-        """Make a token worthless. Raises `NotFound`. The caller cuts off who is connected with it."""
+        """Revoke a token. Raises `NotFound`. The caller closes the connections that use it."""
         for record in self._records:
             if record.name == name:
                 self._save([other for other in self._records if other is not record])

@@ -1,4 +1,4 @@
-"""Turns `Clause`s into SQL over `jobs AS j`, with the jobs of open uploads left out."""
+"""Translates `Clause`s to SQL over `jobs AS j`; jobs of unfinished uploads are excluded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OTHER_HOST: Final = (
 
 
 class JobsPart(msgspec.Struct, frozen=True):
-    """Some of the jobs that are asked for: `SELECT … FROM {source} WHERE {condition}`."""
+    """Part of a selection of jobs: `SELECT … FROM {source} WHERE {condition}`."""
 
     condition: str
     params: tuple[str | int, ...]
@@ -42,8 +42,8 @@ def hide_uploads(connection: sqlite3.Connection) -> str:
 
 
 def parts_of(connection: sqlite3.Connection, clauses: Sequence[Clause], *, above: int = 0) -> list[JobsPart]:
-    """One part a clause, except that all clauses about ids alone are one. Those that cannot match
-    are left out, and so are ids up to `above`."""
+    """One part per clause; all clauses on ids alone become one part. Clauses that cannot match, and ids up to
+    `above`, are left out."""
     also = hide_uploads(connection)
     plain = [clause for clause in clauses if _is_range(clause)]
     parts = list(_range_part(merge_ranges(plain, above=above), also=also))
@@ -90,12 +90,12 @@ def _range_part(ranges: list[tuple[int, int]], *, also: str) -> Iterator[JobsPar
 
 
 def _part(connection: sqlite3.Connection, clause: Clause, *, above: int, also: str) -> Iterator[JobsPart]:
-    """Names are looked up here, once, so that the planner sees numbers and takes the right index."""
+    """Looks names up first, so that SQLite's query planner sees numbers and picks the right index."""
     low, high = max(clause.low, above + 1), clause.high or _TOP
     source = "jobs AS j"
     terms: list[str] = []
     params: list[str | int] = []
-    # The elements of an array are few beside the jobs of a group or in a state: that index is the best.
+    # An array has few elements compared with a group or a state, so its index is the best.
     weak = "+" if clause.array else ""
     if clause.array:
         terms.append("j.array_id = ?")

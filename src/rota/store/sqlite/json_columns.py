@@ -1,4 +1,4 @@
-"""Columns that hold JSON, and what they mean. Null, as in nearly all rows, is nothing."""
+"""Decodes the JSON columns. They are NULL in nearly all rows."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ _size = msgspec.json.Decoder(Size)
 
 
 def after(text: str | None) -> tuple[After, ...]:
-    """What a job waits for."""
+    """The dependencies of a job."""
     return _after.decode(text) if text else ()
 
 
 def after_text(parents: tuple[After, ...]) -> str | None:
-    """The opposite of `after`."""
+    """The inverse of `after`."""
     return msgspec.json.encode(parents).decode() if parents else None
 
 
 def behaviours(text: str | None) -> tuple[Behaved, ...]:
-    """What became of the behaviours of an attempt."""
+    """The results of the behaviours of an attempt."""
     return _behaviours.decode(text) if text else ()
 
 
 def floor(text: str | None) -> Floor | None:
-    """The least that a job asks for after its own failures."""
+    """The minimum that a job asks for after its failures."""
     return _floor.decode(text) if text else None
 
 
 def given(text: str | None) -> Given | None:
-    """What the planner gave to an attempt."""
+    """The planner's allocation of an attempt."""
     return _given.decode(text) if text else None
 
 
 def kept(text: str | None) -> OutputReport | None:
-    """What is known of the output of an attempt."""
+    """The report on the output of an attempt."""
     return _kept.decode(text) if text else None
 
 
 def size(text: str | None) -> Size | None:
-    """The size of an attempt where it was not that of the specification."""
+    """The size of an attempt, if it differs from the specification."""
     return _size.decode(text) if text else None

@@ -1,4 +1,4 @@
-"""Keeps the table of observations small: of each learning group the newest, and at most as many older."""
+"""Bounds the table of observations: the newest of each learning group, and at most as many older ones."""
 
 from __future__ import annotations
 

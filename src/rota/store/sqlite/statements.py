@@ -17,7 +17,7 @@ def statements() -> dict[str, str]:
 
 @cache
 def contradictions() -> dict[str, str]:
-    """A sentence about what a question finds → the question, which finds nothing while all is well."""
+    """Description of an inconsistency → the query that finds it; a sound database yields no rows."""
     return _named("contradictions.sql")
 
 
