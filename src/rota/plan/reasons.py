@@ -14,7 +14,7 @@ class Cause(NamedTuple):
     """
 
     kind: str
-    name: str = ""  #: of what or whom; of `walltime`, the longest that would help, in seconds
+    name: str = ""  #: of the job, host, quota or limit; of `walltime`, the longest that would help, in seconds
 
 
 class Waits(NamedTuple):
@@ -26,7 +26,7 @@ class Waits(NamedTuple):
     ahead: int | None = None  #: a job that waits as well and goes first
     hint: str = ""  #: a command that would change it
     blockers: tuple[int, ...] = ()  #: jobs that hold what it waits for
-    causes: tuple[Cause, ...] = ()  #: what would have to be taken away; empty: nothing helps, or nobody looked
+    causes: tuple[Cause, ...] = ()  #: what would have to be removed; empty: nothing helps, or no trial was made
 
 
 class Moved(NamedTuple):

@@ -45,7 +45,11 @@ def _left_over(queue: PlanQueue) -> list[str]:
 def _plan_broken(plan: ActivePlan, terms: Terms) -> list[str]:
     planner, queue, leased = plan.planner, plan.queue, plan.leases.jobs
     looked_after = queue.firsts.keys() | queue.fresh | queue.parked
-    wrong = [f"plan: nobody looks after job class {key}" for key in queue.classes if key not in looked_after]
+    wrong = [
+        f"plan: job class {key} is neither planned, fresh nor parked"
+        for key in queue.classes
+        if key not in looked_after
+    ]
     left = {*plan.over, *plan.gone, *plan.paused}
     out = {held.job for held in terms.held()}
     if out - left != leased - left:
@@ -58,14 +62,14 @@ def _plan_broken(plan: ActivePlan, terms: Terms) -> list[str]:
     if away - said - left or said - away - left - planner.plan.running.keys():
         wrong.append(f"plan: {sorted(away)} are suspended for the plan, {sorted(said)} really")
     if begun - firsts - leased:
-        wrong.append(f"plan: {sorted(begun - firsts)} have begun and are nobody's first")
+        wrong.append(f"plan: {sorted(begun - firsts)} have begun and are first in no job class")
     if planner.plan.running.keys() - left != (begun | leased) - away - left:
         wrong.append(f"plan: {sorted(planner.plan.running)} run, {sorted(begun)} and {sorted(leased)} should")
     if planner.plan.entries.keys() - left != (firsts | leased) - left:
         wrong.append(f"plan: {sorted(planner.plan.entries)} are in it, {sorted(firsts | leased)} should be")
     for job, (_begin, victims) in plan.due.blocked.items():
         if not victims & planner.plan.running.keys():
-            wrong.append(f"plan: job {job} waits for {sorted(victims)} to end, who do not run")
+            wrong.append(f"plan: job {job} waits for {sorted(victims)} to end, which do not run")
     return wrong
 
 

@@ -232,7 +232,7 @@ class Planning:
         return any(self._news) or (self._plan is not None and self._plan.has_news)
 
     def take_news(self) -> News:
-        """What was decided since the last time, besides who begins."""
+        """What was decided since the last call, besides which jobs begin."""
         if self._plan is not None:
             self._plan.tell(self._news)
         news = self._news
@@ -247,7 +247,7 @@ class Planning:
 
     @property
     def planner(self) -> Planner | None:
-        """The plan, to look at; None while nobody needs one."""
+        """The plan, to look at; None while no job needs one."""
         plan = self._plan  # read once: another thread may call this
         return plan.planner if plan is not None else None
 

@@ -222,8 +222,8 @@ class Causes:
             and other.resources & placed.resources
         ]
         entries = self.plan.entries.values()
-        everybody = [other for other in entries if other is not self.entry and other.start is not None]
-        for tried in (holders, before, there, [*before, *there], everybody):
+        planned = [other for other in entries if other is not self.entry and other.start is not None]
+        for tried in (holders, before, there, [*before, *there], planned):
             left = list({other.id: other for other in tried if other.id not in named}.values())
             if left and self._helps(*some, jobs=frozenset(other.id for other in left)):
                 return [FoundCause(JOBS, placed, jobs=tuple(left))]

@@ -66,7 +66,7 @@ class Plan:
         #: waiting besteffort jobs; they are planned after all others
         self.besteffort_class = PriorityClass(-inf, "conservative")
         self.running: dict[int, PlanEntry] = {}
-        self.suspended: dict[int, SuspendedJob] = {}  #: also those that wait to resume
+        self.suspended: dict[int, SuspendedJob] = {}  #: including jobs that wait to resume
         self.running_besteffort: dict[int, PlanEntry] = {}
         #: while besteffort jobs are planned, the ones that have a place already
         self.placed_besteffort: list[PlanEntry] = []
