@@ -32,7 +32,7 @@ const PAGES: [pattern: string, load: () => Promise<{ default: () => ReactNode }>
   ["/learning", () => import("./pages/learning")],
   ["/accounting", () => import("./pages/accounting")],
 ];
-// The page that will be shown comes while it is still asked who has logged in.
+// Load the code of the page while the session is still being checked.
 void PAGES.find(([pattern]) => match(pattern, window.location.pathname))?.[1]();
 
 const ROUTES = PAGES.map(([pattern, load]): [string, () => ReactNode] => {

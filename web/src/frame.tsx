@@ -27,7 +27,7 @@ export function typing(event: KeyboardEvent): boolean {
   return !!at && (at.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(at.tagName));
 }
 
-/** What the window is called; nothing: somebody else says it. */
+/** Sets the window title; empty: another component sets it. */
 export function useTitle(name: string): void {
   useEffect(() => {
     if (name) document.title = `${name} · Rota`;

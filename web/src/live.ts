@@ -104,9 +104,9 @@ const PACES_MS: Record<string, number> = {
   accounting: 10_000,
   usage: 30_000,
   site: 500,
-  check: 3000, //: what an action would change that somebody thinks about
+  check: 3000, //: dry run of an action whose dialog is open
 };
-/** What changes only when it is said so. */
+/** Data that changes only when the feed names it. */
 const ONLY_IF_SAID = ["site"];
 
 export function follow(client: QueryClient): () => void {
@@ -124,7 +124,7 @@ export function follow(client: QueryClient): () => void {
 
   let missed = false;
   const hear = (change: Change | null): void => {
-    // Nobody looks: what happened meanwhile is one look when somebody does.
+    // The page is hidden: all changes until it is shown again become one refresh.
     if (document.hidden) {
       missed = true;
       return;

@@ -1,4 +1,4 @@
-/** How many jobs there are of those that this session may touch. */
+/** How many jobs there are that this session may act on. */
 
 import { type UseQueryResult, useQuery } from "@tanstack/react-query";
 import { get } from "./api/client";

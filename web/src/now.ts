@@ -3,7 +3,7 @@
 import { useEffect, useState } from "react";
 import { live, useLost } from "./live";
 
-/** The time of day, whatever is heard. */
+/** The current time, even without news from the manager. */
 export function useClock(everyMs = 1000): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
@@ -17,7 +17,7 @@ export function useClock(everyMs = 1000): number {
 /** For what draws without being asked. */
 export const known = (): number => Math.min(Date.now(), live.lost() ?? Infinity);
 
-/** The time up to which the page knows what happened: a clock that went on would tell what nobody knows. */
+/** The time up to which the page is current. It stops when the feed does: a running clock would claim to know more. */
 export function useNow(everyMs = 1000): number {
   const now = useClock(everyMs);
   return Math.min(now, useLost() ?? Infinity);

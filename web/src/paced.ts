@@ -25,7 +25,7 @@ export function paced(everyMs: number, work: () => Promise<unknown>): { wake: ()
     try {
       await work();
     } catch {
-      // Who asked has told; the next word asks again.
+      // The work has reported its error; the next wake-up tries again.
     }
     busy = false;
     free = begun + Math.max(everyMs, (Date.now() - begun) / SHARE);

@@ -1,4 +1,4 @@
-/** Who is looking. A link from `rota manager ui` carries a code, which becomes a session once. */
+/** The session of this browser. A link from `rota manager ui` carries a code that becomes a session once. */
 
 import { type ReactNode, createContext, useContext, useEffect, useState } from "react";
 import { ApiError, get, post, remove, setCsrf, whenOver } from "./api/client";
@@ -11,7 +11,7 @@ export interface Session {
   version: string;
   deployment: string;
   csrf: string;
-  /** It may touch nobody's jobs but its own, nor read what they print. */
+  /** It may act on its own jobs only, and read only their output. */
   own_only: boolean;
 }
 
@@ -25,7 +25,7 @@ export function useSession(): Session {
 
 export const useAdmin = (): boolean => useSession().role === "admin";
 
-/** Whose jobs this session may touch and read the output of; null: everybody's. */
+/** The only user whose jobs this session may act on and read the output of; null: all users. */
 export function useOnly(): string | null {
   const { user, own_only } = useSession();
   return own_only ? user : null;
@@ -36,7 +36,7 @@ export async function leave(): Promise<void> {
   window.location.assign("/");
 }
 
-// Who is sent to log in comes back to where they wanted to be. A link opens a tab of its own, so all tabs know it.
+// After a login the page returns to the address that was wanted. The link opens another tab, so all tabs share it.
 const WANTED = "rota:wanted";
 const WANTED_MS = 10 * 60_000;
 
@@ -52,7 +52,7 @@ function wanted(): string {
   return Date.now() - at < WANTED_MS && /^\/(?!\/)/.test(place) ? place : "/";
 }
 
-// A link is opened in a tab of its own: those that wait at the door hear that somebody got in.
+// The link opens its own tab: tabs that show the login page learn of the login here.
 const DOOR = "rota:door";
 
 function tellTheDoor(): void {
@@ -93,7 +93,7 @@ async function begin(): Promise<Begun> {
 const TRIES = 5;
 const AGAIN_MS = 2000;
 
-/** Log in. Who is told to wait does so, since the code is still good. */
+/** Log in. When the gateway says to wait, wait and retry: the code is still valid. */
 async function redeem(code: string): Promise<Session> {
   for (let tried = 1; ; tried++) {
     try {
@@ -131,7 +131,7 @@ export function WithSession({ children }: { children: ReactNode }): ReactNode {
     whenOver((reason) => {
       want();
       setSession(null);
-      // A cookie that is gone or belongs to an earlier manager makes no difference to somebody who was logged in.
+      // After a login it does not matter whether the cookie is missing or of an earlier manager: the session is over.
       setError(welcome ? new ApiError(401, reason.code, "this session is over", reason.hint) : reason);
     });
     begun ??= begin();

@@ -26,6 +26,6 @@ export const ENDED: readonly string[] = ["complete", "failed", "cancelled"];
 export const sum = (counts: Record<string, number>, states: readonly string[]): number =>
   states.reduce((total, state) => total + (counts[state] ?? 0), 0);
 
-/** Something is left to do, but nothing of it starts before somebody acts. */
+/** Work is left, but none of it starts until a user acts. */
 export const stuck = (counts: Record<string, number>): boolean =>
   sum(counts, STUCK) > 0 && sum(counts, ACTIVE) + sum(counts, WAITING) === sum(counts, STUCK);

@@ -19,7 +19,7 @@ export function setCsrf(token: string): void {
 
 let over: (reason: ApiError) => void = () => undefined;
 
-/** Hear when the manager knows this session no more: it expired, or somebody logged out in another tab. */
+/** Called when the session has ended: it expired, or was logged out in another tab. */
 export function whenOver(listener: (reason: ApiError) => void): void {
   over = listener;
 }

@@ -12,7 +12,7 @@ export interface Minute {
 
 const MINUTE = 60_000;
 
-/** One entry for every minute up to now, also for those of which nothing is told. */
+/** One entry for every minute up to now, with empty ones for minutes without data. */
 export function filled(told: readonly Minute[], now: number, n: number): Minute[] {
   const known = new Map(told.map((each) => [Math.floor(Date.parse(each.at) / MINUTE), each]));
   const last = Math.floor(now / MINUTE);

@@ -1,4 +1,4 @@
-/** Accounting: who used how much, over time and together. */
+/** Accounting: use by user, project or queue, over time and in total. */
 
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { type ReactNode, useMemo } from "react";

@@ -28,7 +28,7 @@ const FOUND_MAX = 200_000;
 /** What an address can carry. */
 const COUNTED_WORDS = 100;
 
-/** Where the list was when somebody left it, so that going back finds the same rows. */
+/** Scroll position of the list when it was left, so that going back shows the same rows. */
 const places = new Map<string, number>();
 
 export default function Page(): ReactNode {
@@ -132,7 +132,7 @@ function List({ filter, sort, setSort }: { filter: Filter; sort: string; setSort
   const clear = useCallback(() => setSelection(NOTHING), []);
   useTableKeys({ count, page: rows.whole, current, setCurrent, reveal: rows.reveal, toggle, open, clear });
 
-  // Somebody else's jobs are not touched, whoever ticked them.
+  // Selected jobs of other users are left out.
   const only = useOnly();
   const matching = useMemo(() => {
     const own = only === null ? filter : { ...filter, user: only };

@@ -1,4 +1,4 @@
-/** Use over time, one bar a window, by whom. */
+/** Use over time: one bar per window, split by owner. */
 
 import type { EChartsCoreOption } from "echarts/core";
 import { type ReactNode, useCallback } from "react";

@@ -1,4 +1,4 @@
-/** Rows of accounting, put together: over time by whom, and all of them by whom. */
+/** Sums of accounting rows per owner: over time, and in total. */
 
 import type { AccountRow } from "../../api/types";
 import { midnight } from "./ranges";
@@ -25,7 +25,7 @@ export const OTHERS = "all others";
 
 const wordsOf = (row: AccountRow, by: readonly Subject[]): string[] => by.map((subject) => row[subject] || "(none)");
 
-/** One sum for everybody, the largest of the measure first. */
+/** One sum per owner, the largest first. */
 export function totals(rows: readonly AccountRow[], by: readonly Subject[], measure: Measure): Total[] {
   const found = new Map<string, Total>();
   for (const row of rows) {
@@ -77,7 +77,7 @@ export function stack(
   return { windows, layers };
 }
 
-/** Text as a field of CSV. A spreadsheet must not take what somebody called a queue for a formula. */
+/** Text as a field of CSV. A spreadsheet must not take a name of a user or queue for a formula. */
 function field(value: string | number | null | undefined): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "number") return String(Math.round(value * 1000) / 1000);

@@ -1,4 +1,4 @@
-/** Who used how much, with everything together at the foot. */
+/** Use per owner, with the total in the footer. */
 
 import type { ReactNode } from "react";
 import { count, percent } from "../../format";

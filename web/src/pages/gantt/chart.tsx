@@ -43,7 +43,7 @@ function Label({ laid, now, toggle }: { laid: Laid; now: number; toggle: (host: 
   );
 }
 
-/** The rows near those that can be seen. */
+/** The visible rows and some around them. */
 function useVisible(laid: Layout, scroller: HTMLElement | null): Laid[] {
   const [block, setBlock] = useState(0);
   useEffect(() => {

@@ -20,7 +20,7 @@ export function useGantt(window: Window): { data: Picture | undefined; error: Er
       const sent = Date.now();
       const view = await get<GanttView>("/gantt", { from: iso(from), to: iso(to), limit: LIMIT }, signal);
       const got = Date.now();
-      // However slow an answer is, its time must lie between the two; what lies outside is the other clock's.
+      // The server's time must lie between request and answer, however slow; the excess is the clock difference.
       const then = Date.parse(view.now);
       return { view, skew: Math.min(0, then - sent) + Math.max(0, then - got) };
     },

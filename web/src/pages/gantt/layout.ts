@@ -57,7 +57,7 @@ export function extent(laid: Laid, first: number, last: number): [y: number, hei
 
 export const foot = (laid: Laid): [y: number, height: number] => [laid.top + laid.height - 4, 3];
 
-/** The piece that is drawn at a place, the latest drawn first; where there is none, what lies behind. */
+/** The topmost piece at a point; without one, the background there. */
 export function hit(laid: Layout, view: Window, width: number, x: number, y: number): Piece | null {
   const row = laid.rows[rowAt(laid, y)];
   if (!row || y < row.top) return null;

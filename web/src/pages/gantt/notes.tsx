@@ -1,4 +1,4 @@
-/** Under the picture: what lies outside of it, and how it is moved. */
+/** Below the chart: what is outside of it, and how to move it. */
 
 import type { ReactNode } from "react";
 import type { GanttView } from "../../api/types";

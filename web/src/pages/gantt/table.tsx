@@ -1,4 +1,4 @@
-/** The jobs of the picture as a table, for those who do not see it, and for copying. */
+/** The jobs of the chart as a table, for screen readers and for copying. */
 
 import { type ReactNode, useState } from "react";
 import { count, moment } from "../../format";

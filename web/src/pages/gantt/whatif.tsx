@@ -1,4 +1,4 @@
-/** What if: when and where a job would run that has not been submitted, and whom it would move. */
+/** What if: when and where a job would run if it were submitted, and which jobs it would delay. */
 
 import { useMutation } from "@tanstack/react-query";
 import { type ReactNode, useId, useState } from "react";
@@ -11,7 +11,7 @@ import { WithLinks } from "../../ui/with_links";
 import { useAgain } from "./again";
 import { type Fault, NOTHING, type Wish, faultOf, jobOf } from "./asking";
 
-/** So many ids are told of those that would be touched. */
+/** How many ids of delayed jobs are listed. */
 const SHOWN = 8;
 
 function Field({ name, label, wish, set, fault, placeholder, mono = false, list }: {

@@ -7,7 +7,7 @@ import { ACTIVE, ENDED, WAITING, stuck, sum } from "../../states";
 export interface Group {
   name: string;
   counts: Record<string, number>;
-  /** Of its jobs, those that may be touched. */
+  /** Its jobs that may be acted on. */
   own: Record<string, number>;
   total: number;
   done: number;
@@ -22,7 +22,7 @@ export interface Group {
 
 const NONE: Record<string, number> = {};
 
-/** `mine`: the same of the jobs that may be touched, where those are not all. */
+/** `mine`: the same for the jobs that may be acted on, if that is not all of them. */
 export function groupsOf(status: StatusView, mine: StatusView = status): Group[] {
   return Object.entries(status.groups).map(([name, counts]) => ({
     name,
@@ -46,7 +46,7 @@ export type GroupOrder = keyof typeof GROUP_ORDERS;
 
 export const groupOrder = (text: string): GroupOrder => (text in GROUP_ORDERS ? (text as GroupOrder) : "activity");
 
-/** Groups in which something runs, then those that wait, then those that are done: rows do not dance as numbers change. */
+/** Running groups first, then waiting, then finished ones, so that rows stay in place as numbers change. */
 const liveliness = (group: Group): number => (group.active > 0 ? 0 : group.waiting > 0 ? 1 : 2);
 
 export function ordered(groups: readonly Group[], by: GroupOrder, search: string): Group[] {

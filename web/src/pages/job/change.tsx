@@ -26,7 +26,7 @@ export function present(job: JobView): Record<"priority" | "mem" | "time" | "wal
     if (seconds % 3600 === 0) return `${seconds / 3600}h`;
     return seconds % 60 === 0 ? `${seconds / 60}m` : `${seconds}s`;
   };
-  // What nobody asked for is empty: a default, or what was learned, is not somebody's wish.
+  // A field that the user did not set is empty: defaults and learned values are not requests.
   return { priority: String(job.priority), mem: exact(job.amounts?.mem_bytes.asked ?? null), time: span(job.amounts?.time_s.asked ?? null), walltime: span(job.walltime_s) };
 }
 

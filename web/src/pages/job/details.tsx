@@ -13,7 +13,7 @@ import "./details.css";
 
 type Line = [name: string, value: ReactNode];
 
-/** The limit that holds down an array has a name that nobody has seen. */
+/** The concurrency limit of an array has an internal name, which is not shown. */
 const OF_ARRAY = /^array-[0-9a-f]{12}$/;
 
 const list = (words: string[]): ReactNode =>

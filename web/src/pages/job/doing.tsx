@@ -33,13 +33,13 @@ export function Doing({ job }: { job: JobView }): ReactNode {
     const { action, undo } = deed;
     const select = [String(job.id)];
     try {
-      // Awaited here and not told to the hook: of a removed job this part is gone before the answer comes.
+      // Awaited here instead of in the hook: when a job is removed, this component is gone before the answer comes.
       const { changed } = await act.mutateAsync({ action, select, ...(action === "remove" && cascade ? { cascade } : {}) });
       if (!changed) say(`job ${job.id} has changed meanwhile: nothing was done`, { bad: true });
       else say(`job ${job.id} ${deed.done}`, undo ? { undo: () => act.mutate({ action: undo, select }) } : {});
       if (changed && action === "remove") go("/jobs");
     } catch {
-      // It was said already.
+      // The error is shown already.
     }
   };
 

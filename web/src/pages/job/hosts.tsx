@@ -6,7 +6,7 @@ import { Link } from "../../router";
 
 const SHOWN = 4;
 
-/** The first that is told is where its command runs. */
+/** The command runs on the first host. */
 export function Hosts({ hosts: told }: { hosts: readonly string[] }): ReactNode {
   const hosts = [...told].sort(byName);
   const title = told.length > 1 ? `Its command runs on ${told[0]}${hosts.length > SHOWN ? `; all: ${hosts.join(", ")}` : ""}` : undefined;

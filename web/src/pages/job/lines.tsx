@@ -1,4 +1,4 @@
-/** The rows of an output: only those in view are laid out, so that a million of them are no burden. */
+/** The rows of an output. Only rows in view are laid out, so that a million cost little. */
 
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type ReactNode, type RefObject, memo, useCallback, useEffect, useLayoutEffect, useRef } from "react";
@@ -51,7 +51,7 @@ export function Lines({ rows, version, wrap, following, follow, label, box, hits
     if (!element) return;
     const top = element.scrollTop;
     const left = element.scrollHeight - top - element.clientHeight;
-    // Only somebody who scrolls goes up; the page itself only goes down.
+    // Scrolling up is always by the user; the page itself only scrolls down.
     if (top < seen.current - 1 && left > 1) follow(false);
     else if (left <= NEAR && top > seen.current) follow(true);
     seen.current = top;

@@ -61,7 +61,7 @@ export function Output({ job }: { job: JobView }): ReactNode {
   const only = useOnly();
   const attempts = attemptsOf(job);
   const newest = attempts.at(-1)?.attempt ?? 0;
-  // What went wrong is mostly said there. Chosen once: nobody's view changes under their eyes.
+  // Errors are mostly on stderr. Chosen once, so that the view does not change while it is read.
   const [first] = useState(() => (job.state === "failed" && attempts.at(-1)?.stderr_bytes ? "err" : "out"));
   const [stream, setStream] = useParam("stream", first);
   const [chosen, setChosen] = useParam("attempt", "");

@@ -67,7 +67,7 @@ export class Printed {
     }
   }
 
-  /** A page in the background gives its connection back: a browser has few for one host, whatever its tabs. */
+  /** A hidden page releases its connection: a browser has few per host, for all tabs together. */
   private readonly seen = (): void => {
     if (!this.live) return;
     if (document.hidden) this.hush();
@@ -119,7 +119,7 @@ export class Printed {
     });
   }
 
-  /** A stream does not say why it was refused; who asks for a piece of the same is told. */
+  /** A stream does not say why it was refused; a plain request for the same output does. */
   private async refused(): Promise<void> {
     try {
       await this.read("out", { tail: 1 });

@@ -7,7 +7,7 @@ const LIVE: readonly string[] = ["scheduled", "starting", "running", "suspended"
 export const attemptsOf = (job: JobView): AttemptView[] => (Array.isArray(job.attempts) ? job.attempts : []);
 /** An attempt is under way, so that what it prints may still come. */
 export const isLive = (job: JobView): boolean => LIVE.includes(job.state);
-/** Exits and signals that were nobody's doing but the job's own are a cause in themselves. */
+/** An exit code or signal that the job itself caused is a reason by itself. */
 const OWN: readonly string[] = ["exit", "signal"];
 
 /** What ended it, and second how its process ended: "killed by ann" says more than "TERM". */

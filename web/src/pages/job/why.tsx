@@ -1,4 +1,4 @@
-/** Why a job is not running: each reason, who is in the way, what helps, and when it is expected to begin. */
+/** Why a job is not running: each reason, the jobs in the way, what would help, and the expected start. */
 
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";

@@ -39,7 +39,7 @@ const complaint = (error: unknown): string => {
   return error instanceof ApiError && error.hint ? `${text} — ${error.hint}` : text;
 };
 
-/** Of those that are removed: who else goes. */
+/** Which other jobs are removed along with them. */
 export interface More { cascade?: boolean; waiting?: boolean }
 
 export interface Acts {
@@ -62,7 +62,7 @@ export function useActs(): Acts {
         const body: Action = { action: verb, select: [...select], cascade, waiting, lenient: true };
         const acted = await post<ActedView>("/jobs/actions", body);
         const back = BACK[verb];
-        // Only what was really changed goes back, and only when the answer names all of it.
+        // Undo covers only jobs that were changed, and only if the answer names all of them.
         const whole = acted.changed > 0 && acted.jobs.length === acted.changed;
         say(outcome(verb, acted), {
           bad: acted.changed === 0,

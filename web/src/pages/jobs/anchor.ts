@@ -1,4 +1,4 @@
-/** New rows above what somebody reads would push it away. The view, or only the row cursor, goes along with them. */
+/** New rows above the view would push it away, so the view, or only the row cursor, moves along with them. */
 
 import { useLayoutEffect, useRef } from "react";
 import type { JobAt } from "./pages";
@@ -7,7 +7,7 @@ import type { Rows } from "./scroll";
 /** Rows further away than this were not pushed, they were sorted elsewhere. */
 const NEAR = 200;
 
-/** How far a job has moved from where it was, as far as the rows around are known; 0 if that cannot be said. */
+/** How many rows a job has moved, judged by the rows around it; 0 if unknown. */
 export function drift(id: number, index: number, idAt: (index: number) => number | undefined): number {
   if (idAt(index) === id || idAt(index) === undefined) return 0;
   for (let far = 1; far <= NEAR; far += 1) {

@@ -17,11 +17,11 @@ interface BulkProps {
   priority: number | null;
   /** The selected jobs by state; nothing where they were not counted. */
   counts: Record<string, number> | undefined;
-  /** The only user whose jobs may be touched; null: everybody's. */
+  /** The only user whose jobs may be acted on; null: all users. */
   only: string | null;
   /** None of them may be touched. */
   others: boolean;
-  /** How many of those that were ticked may not. */
+  /** How many of the selected jobs may not be acted on. */
   foreign: number;
   check: (verb: Verb, more?: More) => Promise<ActedView>;
   act: (verb: Verb, more?: More) => void;

@@ -1,4 +1,4 @@
-/** Which jobs are shown and in which order: read from the address, said to the manager in its own selectors. */
+/** The filter and order of the job list: read from the address, sent to the manager as selectors. */
 
 import { STATES } from "../../states";
 
@@ -42,7 +42,7 @@ export function filterOf(query: URLSearchParams): Filter {
   };
 }
 
-/** An order that the manager knows, whatever the address says. */
+/** A valid sort order, even if the address has an invalid one. */
 export function sortOf(query: URLSearchParams): string {
   const text = query.get("sort") ?? NEWEST;
   return text.replace(/^-/, "") in ORDERS ? text : NEWEST;

@@ -93,7 +93,7 @@ function Search({ value, set }: { value: string; set: (value: string) => void })
   const sent = useRef(value);
   useEffect(() => {
     if (value === sent.current) return;
-    sent.current = value; // somebody else changed the address: a link, or going back
+    sent.current = value; // the address changed otherwise: a link, or going back
     setText(value);
   }, [value]);
   useEffect(() => {

@@ -59,7 +59,7 @@ export function usePages(filter: Filter, sort: string, first: number, end: numbe
   };
 }
 
-/** The pages in view, once the view rests; at once for the pages beside those before. */
+/** The pages in view, once scrolling stops; adjacent pages at once. */
 function useRested(first: number, last: number): [number, number] {
   const [rested, setRested] = useState<[number, number]>([first, last]);
   const near = Math.abs(first - rested[0]) <= 1;
@@ -86,7 +86,7 @@ function useLast(client: QueryClient, top: boolean): void {
   }, [client, top]);
 }
 
-/** All jobs from one row to another, those that were never in view too. */
+/** All jobs from one row to another, even if never in view. */
 export async function jobsBetween(client: QueryClient, filter: Filter, sort: string, from: number, to: number): Promise<JobView[]> {
   const found: JobView[] = [];
   for (let page = Math.floor(from / PAGE); page <= Math.floor(to / PAGE); page += 1) {

@@ -27,7 +27,7 @@ interface RowProps {
 function Ending({ job }: { job: JobView }): ReactNode {
   const bad = job.state === "failed" || job.state === "lost" || job.state === "blocked";
   const { cause, how } = job.state === "complete" || ACTIVE.includes(job.state) ? { cause: "", how: "" } : endOf(job);
-  // The state itself is said already: of "held by root", "by root" is left.
+  // The state has its own column, so "held by root" is shortened to "by root".
   const shown = cause.startsWith(`${job.state} `) ? cause.slice(job.state.length + 1) : cause;
   return (
     <span className={`clip ending ${bad ? "bad" : ""}`} role="cell" title={[cause, how].filter(Boolean).join("; ")}>

@@ -48,7 +48,7 @@ export function toElement(scale: Scale, place: number): number {
 
 /**
  * The place after the element was scrolled. A wheel or a finger moves a little and means those pixels;
- * a leap is somebody dragging the bar, and means the place that it stands for.
+ * a leap means that the scroll bar was dragged, to the place that it stands for.
  */
 export function moved(scale: Scale, place: number, before: number, after: number): number {
   const far = furthest(scale);

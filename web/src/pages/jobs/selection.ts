@@ -23,7 +23,7 @@ export const has = (selection: Selection, id: number): boolean => selection.all 
 
 export const size = (selection: Selection, total: number): number => (selection.all ? total : selection.jobs.size);
 
-/** One job more, or fewer. Leaving out one of everything cannot be said to the manager, so that starts anew with it. */
+/** Add or remove one job. No selector means "all but one", so removing one of all starts a new selection with it. */
 export function toggled(selection: Selection, job: JobView): Selection {
   const jobs = new Map(selection.all ? [] : selection.jobs);
   if (!jobs.delete(job.id)) jobs.set(job.id, chosen(job));
@@ -44,7 +44,7 @@ export function priorityOf(selection: Selection): number | null {
   return found.size === 1 ? ([...found][0] ?? null) : null;
 }
 
-/** Where the row cursor goes. */
+/** The next position of the row cursor. */
 export function stepped(key: string, at: number, count: number, page: number): number | null {
   const steps: Record<string, number> = {
     j: at + 1, ArrowDown: at + 1, k: at - 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: count - 1,
@@ -54,6 +54,6 @@ export function stepped(key: string, at: number, count: number, page: number): n
   return Math.min(Math.max(0, to), count - 1);
 }
 
-/** Of some jobs, the ids of those that may be touched: all, or those of one user. */
+/** The ids of the jobs that may be acted on: all, or those of one user. */
 export const touchable = (jobs: ReadonlyMap<number, Chosen>, only: string | null): number[] =>
   [...jobs.values()].filter((each) => only === null || each.user === only).map((each) => each.id);

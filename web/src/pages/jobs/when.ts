@@ -1,4 +1,4 @@
-/** Moments in a table: short, and ticking only where somebody looks. */
+/** Times in a table: short, and updated only while in view. */
 
 import type { JobView } from "../../api/types";
 import { ACTIVE } from "../../states";

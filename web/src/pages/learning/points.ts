@@ -4,7 +4,7 @@ import type { LearningPoint } from "../../api/types";
 
 export type Point = LearningPoint;
 export type Asked = "mem" | "time";
-/** What is used is compared with: what Rota gave, or what somebody asked for. */
+/** What the use is compared with: what Rota allocated, or what the user asked for. */
 export const AGAINST = ["given", "asked"] as const;
 export type Against = (typeof AGAINST)[number];
 export const isAgainst = (word: string): word is Against => AGAINST.some((each) => each === word);

@@ -26,7 +26,7 @@ export function Actions({ node }: { node: Machine }): ReactNode {
   const [state, setState] = useState("alive");
   const [reason, setReason] = useState("");
   if (!data) return null;
-  // A machine whose runner is away is told as absent; what was written down may be something else.
+  // A machine without a runner shows as absent; its recorded state may differ.
   const written = String((data.records[node.host] as { state?: string } | undefined)?.state ?? "alive");
   const close = (): void => setAsking("");
   const ask = (what: "drain" | "state"): void => {
@@ -35,7 +35,7 @@ export function Actions({ node }: { node: Machine }): ReactNode {
     setAsking(what);
   };
 
-  // What somebody said about it before is over.
+  // The earlier reason no longer applies.
   const write = (more: Record<string, unknown>, said: string, done?: () => void): void => {
     const before = (data.records[node.host] ?? {}) as Record<string, unknown>;
     const value = { ...before, reason: reason.trim(), ...more };

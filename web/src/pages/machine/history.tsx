@@ -26,7 +26,7 @@ export function band(history: readonly Span[]): Span[] {
   return found;
 }
 
-/** Less than this between two times of the same state is a pause that nobody cares about. */
+/** A shorter gap between two periods of the same state is ignored. */
 const PAUSE_S = 1;
 
 /** Without short pauses: what is before and after one is one time. */

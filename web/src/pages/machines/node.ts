@@ -18,7 +18,7 @@ export interface Mark {
 
 const SLEEP: readonly string[] = ["falling asleep", "asleep", "waking"];
 
-/** The one thing to know about a machine: what is wrong, and why if somebody said so; and else how busy it is. */
+/** The most important fact about a machine: what is wrong and, if given, why; otherwise how busy it is. */
 export function mark(node: Machine): Mark {
   const found = seen(node);
   return node.why ? { ...found, about: node.why } : found;

@@ -1,4 +1,4 @@
-/** All machines side by side. Only those in view are drawn. */
+/** All machines side by side. Only machines in view are drawn. */
 
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { type ReactNode, useLayoutEffect, useRef, useState } from "react";

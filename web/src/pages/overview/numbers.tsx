@@ -1,4 +1,4 @@
-/** The numbers: what runs, waits, failed and is complete, each a way to those jobs. */
+/** Counts of running, waiting, failed and complete jobs, each a link to them. */
 
 import type { ReactNode } from "react";
 import type { StatusView } from "../../api/types";

@@ -15,7 +15,7 @@ export interface GroupLine {
   rate: number | undefined;
 }
 
-/** Those with something left to do; what runs first, then what is nearest to its end. */
+/** Unfinished groups: running ones first, then by how near they are to their end. */
 export function inProgress(status: StatusView): GroupLine[] {
   return Object.entries(status.groups)
     .filter(([, counts]) => sum(counts, ACTIVE) + sum(counts, WAITING) > 0)

@@ -1,4 +1,4 @@
-/** Changes to records of the site. Each is made from a version; whoever was slower is told and sees the newer one. */
+/** Changes to records of the site, each based on a version. A change based on an old one is refused, and the newer one is shown. */
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { ApiError, patch } from "../../api/client";
@@ -16,11 +16,11 @@ export interface Changing {
   change: (wanted: Wanted, done?: () => void) => void;
   busy: boolean;
   error: Error | null;
-  /** Somebody else was quicker. */
+  /** Another change came first. */
   conflict: boolean;
 }
 
-/** A conflict is no mistake of the person: it is said, and what they look at is fetched again. */
+/** A conflict is not a user error: report it and fetch the records again. */
 const isConflict = (error: unknown): boolean => error instanceof ApiError && error.status === 409;
 
 export function useSiteChange(): Changing {

@@ -49,7 +49,7 @@ export function QueueDialog({ queue, names, base, close }: {
     };
     for (const [field, each] of Object.entries(given)) if (each !== null) value[field] = each;
     if (Object.keys(given.shares).length === 0) delete value["shares"];
-    // Queue 'admin' is for administrators unless it is said otherwise: a choice is written down where it was made.
+    // Queue 'admin' is for administrators by default, so the choice is stored only if it was made.
     if (who !== before.for) value["admins_only"] = who === "admins";
     if (door === "closed") Object.assign(value, { closed: true }, why.trim() ? { closed_reason: why.trim() } : {});
     return { changes: [{ kind: "queue", name: meant, value }], base, said: `${meant}: ${queue ? news(before, { priority, order, backfill, walltime, "longest wait": wait, shares: share, door, "why closed": why, for: who, "highest priority of jobs": most }) : "added"}` };

@@ -1,4 +1,4 @@
-/** One quota in the table: whose jobs, what they hold of each limit, and of those who are counted separately each one. */
+/** One quota in the table: whose jobs it covers, what they hold of each limit, and each holder that is counted separately. */
 
 import type { ReactNode } from "react";
 import type { QuotaHolder, QuotaUse } from "../../api/types";
@@ -18,7 +18,7 @@ export const AMOUNTS = [
 
 export type Amount = (typeof AMOUNTS)[number] & { at: number };
 
-/** Those of the three amounts that some rule limits. */
+/** Which of the three amounts any rule limits. */
 export const limited = (quotas: Quota[]): Amount[] =>
   AMOUNTS.map((each, at) => ({ ...each, at })).filter(({ at }) => quotas.some(({ limits }) => (limits[at] ?? -1) !== -1));
 
@@ -34,7 +34,7 @@ function Whose({ rule }: { rule: string }): ReactNode {
   );
 }
 
-/** The limit as it was written, where nobody holds something against it. */
+/** The limit as written, if nothing is held of it. */
 function Most({ value }: { value: number | string | undefined }): ReactNode {
   if (value === undefined || value === -1) return <span className="faint">any</span>;
   return typeof value === "number" ? count(value) : <code>{value}</code>;

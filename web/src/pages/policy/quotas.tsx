@@ -1,4 +1,4 @@
-/** Quotas: who may hold how much at once, always or while a rule set of the calendar applies, and who does hold how much. */
+/** Quotas: how much may be held at once, always or while a rule set of the calendar applies, and how much is held. */
 
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";

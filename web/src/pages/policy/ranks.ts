@@ -17,7 +17,7 @@ export function record(rule: RuleView, rank: number): Record<string, unknown> {
   };
 }
 
-/** Where a new rule goes so that it is the last. */
+/** The rank that puts a new rule last. */
 export const after = (rules: readonly RuleView[]): number => Math.max(0, ...rules.map((rule) => rule.rank)) + STEP;
 
 /** The changes that put the rule of this name at a position, counted from 0. */

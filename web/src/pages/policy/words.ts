@@ -1,4 +1,4 @@
-/** What people type into the forms, as records have it, and back. What is wrong in itself is said here, the rest by the manager. */
+/** Converts form input to records and back. Syntax errors are reported here, all others by the manager. */
 
 /** Something that was typed cannot be understood. */
 export class Unclear extends Error {
