@@ -453,7 +453,12 @@ def nobody_could_begin_now(machine: Plans) -> None:
 
 
 def nobody_could_pass_now(machine: Plans, klass: PriorityClass) -> None:
-    """`easy`: nobody fits from now for all its time beside what runs, is planned above or kept for the first."""
+    """`easy`: no job fits from now for all its time beside what runs, is planned above or kept for the first.
+
+    As with `conservative`, what a job vacated after the others had their turn is looked at in the next pass.
+    """
+    if klass.freed:
+        return
     for entry in [*klass.jobs]:
         if not entry.after:
             planner, same = _copied(machine, entry)
@@ -463,7 +468,9 @@ def nobody_could_pass_now(machine: Plans, klass: PriorityClass) -> None:
 
 
 def first_could_not_begin_now(machine: Plans, klass: PriorityClass) -> None:
-    """`none`: the first that has any start at all has none now; who stands behind it waits for it."""
+    """`none`: the first job that has any start at all has none now; jobs behind it wait for it."""
+    if klass.freed:
+        return
     for entry in [*klass.jobs]:
         planner, same = _copied(machine, entry)
         if search.place(planner.plan, same, machine.now):

@@ -156,6 +156,7 @@ def _opened_for(entry: PlanEntry, klass: PriorityClass) -> bool:
 
 
 def _look_once(plan: Plan, klass: PriorityClass, now: float) -> None:
+    klass.freed = []
     if klass.head is not None:
         plan.unplan(klass.head)
         klass.head = None

@@ -64,7 +64,7 @@ def settle(plan: Plan, now: float, cause: str) -> None:
         if (entry.start, entry.end, entry.resources) == (start, end, resources):
             continue  # it got its place back
         for klass in plan.classes:
-            if -klass.priority <= entry.rank[0] and klass.backfill == "conservative":
+            if -klass.priority <= entry.rank[0]:
                 klass.freed.append((start, end))
     for id, promised in was.items():
         found = plan.entries.get(id)
