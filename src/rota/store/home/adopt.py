@@ -1,7 +1,7 @@
-"""Says what a home is whose identity is in doubt: the one that was moved, or a copy of one that goes on.
+"""Settles the identity of a home in doubt: it was moved, or it is a copy of a home still in use.
 
-A copy becomes a deployment of its own. Whatever ties it to the original is removed first and its new identity is
-written last: until then no manager starts in it, so that whoever was interrupted only says it again.
+A copy becomes a deployment of its own. Everything that ties it to the original is removed first, and its new
+identity is written last. Until then no manager starts in it, so an interrupted command can simply be repeated.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from rota.store.sqlite.database import (
     deployment_in,
 )
 
-#: What a copy must not have from its original: credentials, and the runners of the original with their attempts.
+#: What a copy must not inherit: credentials, and the original's runners with their attempts.
 _OF_THE_ORIGINAL: Final = ("tls", "tokens", "runners")
-#: Where others look for the original's manager, and the ports that are its own.
+#: Where clients look for the original's manager, and its ports.
 _TRACES: Final = ("manager.json", "manager.sock", "tls.port", "http.port")
 
 
 class Adopted(Struct, frozen=True):
-    """What a home is now."""
+    """The identity of a home after adoption."""
 
     id: str
-    before: str  #: its deployment until now; empty: unknown
+    before: str  #: its previous deployment; empty: unknown
     doubted: list[int]  #: jobs whose attempts belong to the original
 
 
 def adopt(home: Path, *, copy: bool) -> Adopted:
-    """Let the directory be the home of its deployment, or (`copy`) of a new one. No manager may be running.
+    """Make the directory the home of its own deployment or, with `copy`, of a new one. No manager may be running.
 
     Raises `StoreRefused`, `NotFound` or `EnvironmentFault`.
     """

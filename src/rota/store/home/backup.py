@@ -1,10 +1,9 @@
-"""A copy of the database while it is being written to, and the way back.
+"""Backs up the database while a manager writes to it.
 
-The copy is made page by page by SQLite under one read transaction: that is one state of the database, other
-commits go on meanwhile, and the copy never has to begin again as it would without the transaction. (`VACUUM
-INTO` would sort the whole file anew, and tell nothing until it is done.) It is made under another name, read
-through, synced, and only then gets the name that was asked for. A killed process may leave the draft, never
-a part under the final name.
+SQLite copies it page by page under one read transaction. The copy is therefore one consistent state, commits go on
+meanwhile, and the copy never has to start over. (`VACUUM INTO` would rebuild the whole file and report no
+progress.) The copy is written under a temporary name, verified and synced, and only then renamed. A killed process
+may leave the temporary file, but never a partial backup under the final name.
 """
 
 from __future__ import annotations
@@ -37,21 +36,21 @@ from rota.store.sqlite.database import (
     is_ours,
 )
 
-#: Pages copied at a time: about a megabyte, and then somebody may look at the progress or stop it.
+#: Pages copied per step: about a megabyte. Progress is reported, and the copy can be stopped, between steps.
 _PAGES: Final = 256
-#: The copy is synced every so many steps, so that the disk is never asked for all of it at once.
+#: The copy is synced every so many steps, so that the disk never has to flush all of it at once.
 _SYNC_EVERY: Final = 64
 _TELL_EVERY_S: Final = 0.1
 _SIDE_FILES: Final = ("-wal", "-shm", "-journal")
 #: When the backup was made, in `meta` of the copy.
 BACKED_UP_AT: Final = "backed_up_at"
 
-#: Is told how much of the whole (0 to 1) is done; raises to stop.
+#: Called with the completed fraction (0 to 1); raises to stop.
 Progress = Callable[[float], None]
 
 
 class Backup(Struct, frozen=True):
-    """A backup that was made."""
+    """A finished backup."""
 
     path: str
     bytes: int
@@ -60,7 +59,7 @@ class Backup(Struct, frozen=True):
 
 
 def nothing_to_tell(_share: float) -> None:
-    """Progress nobody looks at."""
+    """Ignores progress."""
 
 
 def back_up(home: Path, target: str, *, force: bool, in_use: bool, progress: Progress = nothing_to_tell) -> Backup:
@@ -79,7 +78,7 @@ def back_up(home: Path, target: str, *, force: bool, in_use: bool, progress: Pro
         check_closed(home)
         check_log(home)
     with _draft_of(path) as draft, _told_plainly(path):
-        # Only the manager may bring its log home; where there is none, somebody has to.
+        # Only the manager may checkpoint its log; without a manager it is done here.
         uri = f"file:{quote(str(source))}?mode={'ro' if in_use else 'rw'}"
         with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as origin:
             origin.execute("BEGIN")  # one state for the copy and for what is said about it
@@ -101,7 +100,7 @@ def back_up(home: Path, target: str, *, force: bool, in_use: bool, progress: Pro
 
 
 def _checked(home: Path, target: str, *, force: bool) -> Path:
-    """The place for the copy, if there may be one. What cannot be known yet is found out later."""
+    """The path for the copy, if it may be used. What cannot be known yet is checked later."""
     if not target or "\0" in target or not os.path.isabs(target):
         raise BadInput(f"{target!r} is not an absolute path of a file", hint="give one, like /backups/rota.db")
     path = Path(os.path.normpath(target))
@@ -126,12 +125,12 @@ def _checked(home: Path, target: str, *, force: bool) -> Path:
 
 
 def _check_replaceable(path: Path) -> None:
-    """Raises `BadInput` unless there is a database of ours, an empty file or nothing: whoever may ask for a
-    backup must not be able to destroy something else with it."""
+    """Raises `BadInput` unless the path is free or holds an empty file or a Rota database: a user with the right
+    to make backups must not be able to overwrite other files."""
     if path.name == DATABASE and (path.parent / MARKER).exists():
         raise BadInput(f"{path} is the database of a deployment", hint="choose another name")
     try:
-        # A link is not followed, and a pipe not waited for.
+        # Do not follow a symbolic link or block on a pipe.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except FileNotFoundError:
         return
@@ -155,7 +154,7 @@ def _is_there(path: Path) -> BadInput:
 
 @contextlib.contextmanager
 def _draft_of(path: Path) -> Iterator[Path]:
-    """A new private file beside `path`, which is gone at the end unless it got another name."""
+    """A new private file beside `path`; removed at the end unless it was renamed."""
     draft = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.partial")
     try:
         os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -171,7 +170,7 @@ def _draft_of(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _told_plainly(path: Path) -> Iterator[None]:
-    """Errors of the system and of SQLite, for a person."""
+    """Translates errors of the system and of SQLite for people."""
     try:
         yield
     except RotaError:
@@ -183,7 +182,7 @@ def _told_plainly(path: Path) -> Iterator[None]:
 
 
 def cannot_write(path: Path, error: OSError) -> RotaError:
-    """What a failed write means to a person."""
+    """Explains a failed write."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StoreFull(f"there is no room for {path}", hint="free some space, or choose another disk")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
@@ -207,7 +206,7 @@ def _failure(path: Path, error: sqlite3.Error) -> RotaError:
 
 
 def _facts(origin: sqlite3.Connection) -> tuple[int, int]:
-    """How many jobs there are, uploads in progress left out, and the start of the manager."""
+    """The number of jobs, without uploads in progress, and the number of the manager's start."""
     (jobs,) = origin.execute(
         "SELECT count(*) - (SELECT count(*) FROM submissions AS s CROSS JOIN jobs AS j WHERE s.answer IS NULL"
         " AND j.id BETWEEN s.low AND s.high AND j.in_submission = s.n) FROM jobs"
@@ -238,8 +237,8 @@ def _copy(origin: sqlite3.Connection, draft: Path, progress: Progress) -> None:
 
 
 def _alone(draft: Path) -> sqlite3.Connection:
-    """A connection to a file that nobody else has, synced by us: it needs no locks, which not every file
-    system has, and no shared memory."""
+    """A connection to a file that only this process uses and syncs itself: it needs no shared memory and no locks,
+    which not every file system has."""
     uri = f"file:{quote(str(draft))}?mode=rw&vfs=unix-none"
     connection = sqlite3.connect(uri, uri=True, isolation_level=None)
     connection.executescript("PRAGMA locking_mode=EXCLUSIVE; PRAGMA synchronous=OFF; PRAGMA cache_size=-4096;")
@@ -247,7 +246,7 @@ def _alone(draft: Path) -> sqlite3.Connection:
 
 
 def sync_file(path: Path) -> int:
-    """Bring a file to the disk; its size."""
+    """Sync a file and return its size."""
     handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -257,13 +256,13 @@ def sync_file(path: Path) -> int:
 
 
 def give_name(draft: Path, path: Path, *, force: bool) -> None:
-    """Let the finished draft be `path`, durably. Without `force` nothing is ever replaced."""
+    """Rename the finished draft to `path`, durably. Without `force` nothing is ever replaced."""
     if force:
         _check_replaceable(path)  # it may be another file by now
         draft.replace(path)
     else:
         try:
-            os.link(draft, path)  # unlike a rename, it fails if somebody was faster
+            os.link(draft, path)  # unlike a rename, this fails if the name exists
         except FileExistsError:
             raise _is_there(path) from None
         except OSError:
@@ -285,7 +284,7 @@ def default_name(deployment: str) -> str:
 
 
 def deployment_of(home: Path) -> str:
-    """The name of the deployment whose database this is, for a caller who holds the manager's lock."""
+    """The name of the deployment that the database belongs to. The caller holds the manager's lock."""
     path = home / DATABASE
     check_file(path)
     with _told_plainly(path), closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True)) as database:

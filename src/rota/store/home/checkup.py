@@ -1,4 +1,4 @@
-"""What `rota doctor` finds in a database, beside a running manager or without one. Changes nothing."""
+"""The checks of `rota doctor` on a database, with or without a running manager. Changes nothing."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from rota.store.sqlite.keys import RUN, Keys
 from rota.store.sqlite.reads import SqliteReads
 from rota.store.sqlite.statements import contradictions, migrations
 
-#: Up to this size it is also looked whether indexes and tables agree, which takes several times as long.
+#: Up to this size indexes are also compared with their tables, which takes several times as long.
 _THOROUGH_BELOW: Final = 256 << 20
 _MOST: Final = 10
 
 
 def wrong_with_database(home: Path, *, in_use: bool) -> Iterator[str]:
-    """A sentence for everything that is not as it must be. `in_use`: a manager has the database open."""
+    """One sentence per problem. `in_use`: a manager has the database open."""
     path = home / DATABASE
     if not path.exists():
         if (home / MARKER).exists():
@@ -58,12 +58,12 @@ def wrong_with_database(home: Path, *, in_use: bool) -> Iterator[str]:
 
 
 def is_vouched_for(home: Path) -> bool:
-    """Would every changed byte of a database that nobody has open be noticed?"""
+    """Would every changed byte of a closed database be noticed?"""
     return page_sums.is_known(home)
 
 
 def deployment_of(home: Path, *, in_use: bool) -> str:
-    """Whose database this is; empty: nobody's, or it cannot be read."""
+    """The deployment the database belongs to; empty: none, or it cannot be read."""
     try:
         check_file(home / DATABASE)
         with contextlib.closing(_open(home, in_use=in_use)) as database:
@@ -73,8 +73,8 @@ def deployment_of(home: Path, *, in_use: bool) -> str:
 
 
 def wrong_with_output(home: Path, *, in_use: bool) -> Iterator[tuple[str, bool]]:
-    """A sentence for each way in which kept output is not all there, and whether that was known before: it could
-    not be kept at all."""
+    """One sentence per gap in the kept output, and whether the gap was already known because the output could not
+    be kept at all."""
     try:
         check_file(home / DATABASE)
         with contextlib.closing(_open(home, in_use=in_use)) as database:
@@ -101,7 +101,7 @@ def wrong_with_output(home: Path, *, in_use: bool) -> Iterator[tuple[str, bool]]
 
 
 class _Reads(SqliteReads):
-    """Reads of a database that perhaps nobody has open."""
+    """Reads a database that may be closed."""
 
     def __init__(self, home: Path, *, in_use: bool) -> None:
         super().__init__(home / DATABASE, Keys(run=RUN))
@@ -114,9 +114,9 @@ def _open(home: Path, *, in_use: bool) -> sqlite3.Connection:
 
 def _uri(home: Path, *, in_use: bool) -> str:
     log = home / f"{DATABASE}-wal"
-    # Where there is no log, none is made, and nothing else beside the database either.
+    # If there is no log, create neither a log nor any other file beside the database.
     closed = not in_use and not (log.exists() and log.stat().st_size)
-    # The log's index says what a killed manager had committed: it is not made anew.
+    # Keep the log's index: it tells what a killed manager had committed.
     crashed = not closed and not in_use and (home / f"{DATABASE}-shm").exists()
     how = "&immutable=1" if closed else "&readonly_shm=1" if crashed else ""
     return f"file:{quote(str(home / DATABASE))}?mode=ro{how}"
@@ -131,7 +131,7 @@ def _damage(database: sqlite3.Connection, path: Path) -> Iterator[str]:
 
 
 def _contradictions(database: sqlite3.Connection) -> Iterator[str]:
-    database.execute("BEGIN")  # all questions are about one moment
+    database.execute("BEGIN")  # all queries see one moment
     for sentence, question in contradictions().items():
         found = database.execute(f"{question} LIMIT {_MOST + 1}").fetchall()
         if found:

@@ -1,4 +1,4 @@
-"""Files of a home that are put in place whole, and names in a directory that stay."""
+"""Replaces files of a home atomically, and makes directory entries durable."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def sync_directory(path: Path) -> None:
-    """What was made, renamed or removed in it stays so. Raises `OSError`."""
+    """Make creations, renames and removals in the directory durable. Raises `OSError`."""
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -16,7 +16,7 @@ def sync_directory(path: Path) -> None:
 
 
 def put_whole(path: Path, data: bytes) -> None:
-    """Let a private file have this content: at any moment there is the old one or the new one. Not synced. Raises
+    """Replace a private file atomically: a reader sees the old content or the new. Not synced. Raises
     `OSError`."""
     draft = path.with_name(f".{path.name}.new")
     draft.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The directory a store lives in: may it be used, who holds it, and is there room on its disk.
+"""The directory a store lives in: whether it may be used, its lock, and the free space on its disk.
 
 Nothing here knows about SQL.
 """
@@ -107,21 +107,22 @@ class ManagerLock:
                 code="locked",
             ) from None
         if not self.holds():
-            # It was removed, perhaps with the whole home, before we had it: what we hold keeps nobody out.
+            # The file was removed, perhaps with the whole home, before the lock was taken: the lock would exclude
+            # no other manager.
             self.release()
             raise StoreRefused(f"{home} was removed while it was being opened", hint="try again", code="locked")
         try:
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
         except OSError as error:
-            # Without room for a few bytes the lock still holds; it only cannot name us.
+            # Without room for a few bytes the lock still holds; the file just cannot name its holder.
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 self.release()
                 raise
 
     def holds(self) -> bool:
-        """Does the lock keep others out? Not if its file is gone, or another one is in its place: a manager that
-        comes now would take that."""
+        """Does the lock still exclude others? Not if its file is gone or was replaced: another manager would lock
+        the new file."""
         if self._fd < 0:
             return False
         try:
@@ -137,22 +138,22 @@ class ManagerLock:
 
 
 class Ballast:
-    """Disk space set aside, so that what was accepted can still be recorded on a full disk."""
+    """Disk space held in reserve, so that accepted work can still be recorded on a full disk."""
 
     def __init__(self, home: Path, *, size: int) -> None:
         self._path = home / "ballast"
         self._home = home
         self._size = size
         self._lock = threading.Lock()
-        self.held = size == 0  #: is the space set aside now?
+        self.held = size == 0  #: is the space reserved now?
 
     def free_bytes(self) -> int:
-        """Room on the disk for this user, without the ballast."""
+        """Free space on the disk for this user, not counting the ballast."""
         status = os.statvfs(self._home)
         return status.f_bavail * status.f_frsize
 
     def fill(self) -> None:
-        """Set the space aside, unless that would take the last of it. Never raises."""
+        """Reserve the space, unless that would fill the disk. Never raises."""
         with self._lock:
             if self.held:
                 return
@@ -174,12 +175,12 @@ class Ballast:
                 return
 
     def fill_in_background(self) -> None:
-        """Like `fill`, for where nobody should wait for it."""
+        """Like `fill`, in a thread of its own."""
         if not self.held:
             threading.Thread(target=self.fill, name="rota-ballast", daemon=True).start()
 
     def release(self) -> None:
-        """Give the space back, for a commit that met a full disk."""
+        """Free the reserved space for a commit that met a full disk."""
         with self._lock:
             try:
                 os.truncate(self._path, 0)

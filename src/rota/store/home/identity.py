@@ -1,9 +1,8 @@
-"""Whose home is this? `identity.json` names the deployment, and path and inode of the directory it was made for.
+"""Which deployment a home belongs to. `identity.json` names it, with the path and inode of its directory.
 
-A copy of a home carries the file along, which thus says that it was made for another directory. While the
-original is still there, a manager that starts in the copy would run the same jobs again and answer for attempts
-that are not its own: it is refused until somebody says which of the two it is. Device numbers are not recorded:
-they change from boot to boot.
+A copy of a home contains the same file, which then names another directory. A manager started in the copy would
+run the original's jobs again and answer for its attempts. So it is refused while the original exists, until `rota`
+is told which of the two this is. Device numbers are not recorded: they change from boot to boot.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _ADOPT: Final = (
 
 
 class Identity(Struct, frozen=True):
-    """What the file says."""
+    """The content of the file."""
 
     id: str  #: the deployment, as in `meta.deployment` of its database
     path: str = ""
@@ -39,9 +38,9 @@ class Identity(Struct, frozen=True):
 
 
 def read(home: Path) -> Identity | None:
-    """The identity of a home; None if it has none, or none that can be read. Raises `PermissionError`."""
+    """The identity of a home; None if it is missing or unreadable. Raises `PermissionError`."""
     try:
-        # Another's file is looked at: no link is followed and no pipe waited for.
+        # The file may be another user's: do not follow a link or block on a pipe.
         handle = os.open(home / NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except PermissionError:
         raise
@@ -59,7 +58,7 @@ def read(home: Path) -> Identity | None:
 
 
 def write(home: Path, id: str) -> None:
-    """Let this directory be the home of the deployment `id`. Raises `OSError`.
+    """Make this directory the home of the deployment `id`. Raises `OSError`.
 
     Not synced: a home that has lost the file gets a new one.
     """
@@ -68,10 +67,10 @@ def write(home: Path, id: str) -> None:
 
 
 def settled(home: Path, deployment: str) -> str:
-    """The deployment whose home this is, for a manager that starts in it and holds its lock.
+    """The deployment of this home, for a manager that starts in it and holds its lock.
 
-    `deployment`: what its database says, if anything. A home without an identity gets one, and one that was
-    moved is given its new path. Raises `StoreRefused` for a copy, and for the database of another deployment.
+    `deployment`: the name in its database, if any. A home without an identity gets one, and the path of a moved
+    home is updated. Raises `StoreRefused` for a copy, and for the database of another deployment.
     """
     found = read(home)
     if found is not None:
@@ -89,7 +88,7 @@ def settled(home: Path, deployment: str) -> str:
 
 
 def contradiction(home: Path, found: Identity, deployment: str) -> StoreRefused | None:
-    """Why no manager may start in a home with this identity, if none may."""
+    """The reason why no manager may start in a home with this identity, if there is one."""
     if deployment and deployment != found.id:
         return StoreRefused(
             f"the database in {home} is that of deployment {deployment}, and this is the home of {found.id}",
@@ -107,7 +106,7 @@ def contradiction(home: Path, found: Identity, deployment: str) -> StoreRefused 
         )
     try:
         if os.path.samefile(there, home):
-            return None  # another name of the same directory
+            return None  # another path to the same directory
         original = read(there)
     except PermissionError:
         return StoreRefused(

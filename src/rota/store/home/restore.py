@@ -1,7 +1,7 @@
-"""Puts a backup in the place of a home's database. Never by itself, and nothing is thrown away.
+"""Replaces a home's database by a backup. Only on request, and the replaced database is kept.
 
-What was leased when the backup was made may have ended since: these leases are marked, so that the next
-manager takes them for lost and not for unexecuted.
+Attempts that were leased when the backup was made may have ended since. Their leases are marked, so that the next
+manager treats them as lost rather than as never executed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _FIRST_TERMINAL: Final = 12
 
 
 class Found(Struct, frozen=True):
-    """What is in a backup, and what would happen to it."""
+    """What a backup contains, and what a restore would do with it."""
 
     made_at: str  #: when it was backed up, ISO; empty: it does not say
     jobs: int
@@ -56,14 +56,14 @@ class Found(Struct, frozen=True):
 
 
 class Restored(Struct, frozen=True):
-    """What was done."""
+    """The result of a restore."""
 
     backup: Found
-    kept: str | None  #: where the database that was there before is now
+    kept: str | None  #: where the replaced database is now
 
 
 class Restoration:
-    """A backup that was checked and copied into a home and can take its place. Holds the manager's lock."""
+    """A backup, checked and copied into a home, ready to be put in place. Holds the manager's lock."""
 
     def __init__(self, home: Path, file: Path, *, replace: bool) -> None:
         """Check everything that can be checked. Raises `BadInput`, `StoreRefused` or `NotFound`."""
@@ -92,7 +92,7 @@ class Restoration:
             raise BadInput(f"{file} is the database itself", hint="give a backup")
 
     def close(self) -> None:
-        """Let go. What was not put in place is removed."""
+        """Release the lock, and remove the copy if it was not put in place."""
         for suffix in ("", *_SIDE_FILES):
             with contextlib.suppress(OSError):
                 os.unlink(f"{self._draft}{suffix}")
@@ -106,7 +106,7 @@ class Restoration:
 
     def _copy(self, file: Path) -> None:
         try:
-            for suffix in ("", *_SIDE_FILES):  # left by one that was killed
+            for suffix in ("", *_SIDE_FILES):  # left by a killed restore
                 Path(f"{self._draft}{suffix}").unlink(missing_ok=True)
             handle = os.open(self._draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             with file.open("rb") as source, os.fdopen(handle, "wb") as target:
@@ -127,7 +127,7 @@ class Restoration:
             raise _damaged(file, error) from None
 
     def put_in_place(self, *, pause: bool) -> Restored:
-        """Mark the copy as restored and let it be the database; what was there is kept beside it."""
+        """Mark the copy as restored and make it the database. The replaced one is kept beside it."""
         at = utc_now()
         try:
             with closing(self._open()) as draft:
@@ -149,23 +149,23 @@ class Restoration:
         return Restored(self.found, None if kept is None else str(kept))
 
     def _identity(self, draft: sqlite3.Connection) -> str:
-        """A home stays that of its deployment, by which its runners know it. One that has none yet becomes that
-        of the backup's."""
+        """A home keeps its deployment, by which its runners know it. A home without one takes that of the
+        backup."""
         if found := identity.read(self._home):
             return found.id
         return deployment_in(draft) or os.urandom(8).hex()
 
     def _generation(self, draft: sqlite3.Connection) -> int:
-        """Starts of the manager that are known from the backup and what is replaced: their numbers name seats,
-        and a runner of that time may still be there."""
+        """The number of manager starts known to the backup or the replaced database. The numbers are part of seat
+        names, and a runner of such a start may still be there."""
         row = draft.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
         return max(int(row[0]) if row else 0, self._replaced_generation())
 
     def _replaced_generation(self) -> int:
         path = self._home / DATABASE
         try:
-            _check_header(path)  # SQLite would throw away the log of what it cannot read
-            # Opened for writing, so that its log is brought home: all of it, or it is kept as it is.
+            _check_header(path)  # SQLite would discard the log of a database it cannot read
+            # Opened for writing, so that its whole log is checkpointed; failing that, the log is kept.
             whole = self._log_is_whole()
             with closing(
                 sqlite3.connect(f"file:{quote(str(path))}?mode={'rw' if whole else 'ro'}", uri=True)
@@ -175,7 +175,7 @@ class Restoration:
                     old.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                 return int(row[0]) if row else 0
         except (RotaError, sqlite3.Error, ValueError):
-            return 0  # it is damaged: perhaps that is why there is a restoration
+            return 0  # damaged, which may be why it is being restored
 
     def _log_is_whole(self) -> bool:
         try:
@@ -185,7 +185,7 @@ class Restoration:
         return True
 
     def _set_aside(self) -> Path:
-        """Give the present database another name, its log (if it could not be brought home) with it."""
+        """Rename the present database, together with its log if that could not be checkpointed."""
         kept = self._home / f"{DATABASE}.before-restore-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
         path = self._home / DATABASE
         for suffix in ("-wal", "-journal"):
@@ -202,7 +202,7 @@ class Restoration:
 
 
 def _check_header(file: Path) -> None:
-    """Refuse what cannot be a backup, from its first hundred bytes and its size."""
+    """Refuse a file that cannot be a backup, judging by its first hundred bytes and its size."""
     try:
         size = file.stat().st_size
         if file.is_dir():
@@ -272,8 +272,8 @@ def _found(draft: sqlite3.Connection) -> Found:
 def mark_leases(
     database: sqlite3.Connection, *, at: str, origin: str, facts: dict[str, str], kind: str = ""
 ) -> list[int]:
-    """Write into a database what the next manager must know: that its leases, whose jobs are returned, are of the
-    past. `facts`: more for `meta`. `kind`: what it was restored from, unless that is a backup."""
+    """Record for the next manager that the leases in this database are stale; returns their jobs. `facts`:
+    additional entries for `meta`. `kind`: what it was restored from, if not a backup."""
     leases = database.execute("SELECT job, number FROM attempts WHERE outcome IS NULL ORDER BY job").fetchall()
     meta = {RESTORED_AT: at, RESTORED_FROM: kind, RESTORED_LEASES: msgspec.json.encode(leases).decode(), **facts}
     text = f"from {origin}; what became of this attempt since is unknown"

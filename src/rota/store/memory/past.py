@@ -1,4 +1,4 @@
-"""Attempts that have ended, as a `MemoryStore` tells of them: the same answers as SQL gives."""
+"""Ended attempts in a `MemoryStore`, with the same answers as SQL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def past_attempt(row: StoredAttempt, spec: int, group: str) -> PastAttempt:
 
 
 def past_sum(row: PastAttempt, since: float, until: float, slices: int) -> PastSum:
-    """One attempt by itself."""
+    """The sum over a single attempt."""
     given = row.given
     paused_s = given.pause.before_s if given is not None and given.pause is not None else 0.0
     end = min(row.ended_at, until) - since

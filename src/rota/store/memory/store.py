@@ -42,7 +42,7 @@ from rota.store.past import PastAttempt, PastSum, overlaps
 from rota.store.sqlite import json_columns
 
 _NO_JOB: Final = 255
-#: Columns of an observation that a model is made of; the job comes after them.
+#: Columns of an observation that models use; the job comes after them.
 _OBSERVED: Final = 11
 
 
@@ -72,12 +72,12 @@ class MemoryStore:
         self._dep_groups: dict[str, int] = {}
         self._limits: dict[str, str] = {}
         self._site: dict[tuple[str, str], str] = {}
-        self._observed = 0  #: observations ever: they are loaded in the order of their making
+        self._observed = 0  #: observations ever made; they are loaded in this order
         self._observations: dict[str, deque[tuple[int, Row]]] = {}
         self._sums = MemorySums()
 
     def reopened(self) -> MemoryStore:
-        """A new store with what was committed so far: what is found after a kill."""
+        """A new store with everything committed so far, as found after a kill."""
         other = MemoryStore()
         with self._lock:
             for name, value in vars(self).items():
@@ -141,7 +141,7 @@ class MemoryStore:
     def last_submission(self, user: str) -> StoredSubmission | None:
         with self._lock:
             mine = [s for s in self._submissions.values() if s.user == user and s.answer is not None]
-            # Of equal times the one stored last, as dictionaries keep their order.
+            # Of equal times take the one stored last; dictionaries keep insertion order.
             return deepcopy(max(reversed(mine), key=lambda s: s.at, default=None))
 
     def find(self, clauses: list[Clause], *, above: int, limit: int) -> list[int]:
@@ -288,7 +288,7 @@ class MemoryStore:
             return self._pruned.intersection(segments)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: no resource is held."""
 
     def _snapshot(self) -> StoreSnapshot:
         for name in [s.id for s in self._submissions.values() if s.answer is None]:
@@ -334,7 +334,7 @@ class MemoryStore:
         )
 
     def _check(self, changes: Changes) -> None:
-        """What a database would refuse, before anything is written."""
+        """Raise what a database would raise, before anything is written."""
         named = self._submissions.keys() | {row[0] for row in changes.submissions}
         for row in changes.jobs:
             if row[0] in self._jobs or row[2] not in named:
@@ -446,7 +446,7 @@ class MemoryStore:
                 del self._submissions[submission]
 
     def _undo(self, ids: set[int]) -> None:
-        """Jobs of uploads that were refused: others may get their ids."""
+        """Remove the jobs of refused uploads; their ids may be reused."""
         for n in ids & self._jobs.keys():
             self._keys[self._jobs.pop(n).key].discard(n)
 
@@ -564,7 +564,7 @@ def _within(index: int | None, spans: tuple[tuple[int, int], ...]) -> bool:
 
 
 def _ranked(job: StoredJob, newest: StoredAttempt | None, by: str, specs: Mapping[int, int]) -> float | None:
-    """What a job is ordered by."""
+    """The sort key of a job."""
     match by:
         case "submitted":
             return job.submitted_at

@@ -1,4 +1,4 @@
-"""The sums of a `MemoryStore`: the same answers as SQL gives, in plain dictionaries."""
+"""The sums of a `MemoryStore`, in plain dictionaries, with the same answers as SQL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rota.core.machines.host_usage import GONE
 
 
 class MemorySums:
-    """What was added up so far."""
+    """The sums so far."""
 
     def __init__(self) -> None:
         self._accounts: dict[Key, list[int]] = {}

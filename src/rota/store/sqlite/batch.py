@@ -1,4 +1,4 @@
-"""Encodes `Changes` as what a commit runs: statements by name, each with its whole list as JSON."""
+"""Encodes `Changes` as the statements of a commit: each by name, with its whole list of rows as JSON."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rota.core.changes import Changes, Row
 #: (statement, its lists as JSON or its numbers), in the order in which they must run.
 Batch = list[tuple[str, tuple[str | int | float, ...]]]
 
-#: So few rows may be written one by one: each is a step at which the interpreter lock is handed over.
+#: Up to this many rows are written one by one. Each is a step that hands over the interpreter lock.
 _FEW: Final = 4
-#: What can be handed to SQLite as a number.
+#: Integers that SQLite can store.
 _LARGEST: Final = (1 << 63) - 1
 
 
 def encode(changes: Changes) -> Batch:
-    """The statements for these changes; those whose list is empty are left out."""
+    """The statements for these changes. A statement without rows is left out."""
     batch: Batch = []
 
     def write(name: str, rows: Collection[Row]) -> None:
@@ -78,7 +78,7 @@ def encode(changes: Changes) -> Batch:
 
 
 def last_submissions(rows: list[Row]) -> list[Row]:
-    """Of several adds of one input in a batch only the last names it."""
+    """Keep the input's name on only the last of several adds of one input in a batch."""
     last = {(row[1], row[5]): row[0] for row in rows if row[5:] and row[5]}
     return [
         row if not row[5:] or last.get((row[1], row[5]), row[0]) == row[0] else (*row[:5], None) for row in rows
@@ -86,7 +86,7 @@ def last_submissions(rows: list[Row]) -> list[Row]:
 
 
 def _relink(changes: Changes, write: Callable[[str, Collection[Row]], None]) -> None:
-    """What waits for something else from now on, or for nothing any more."""
+    """Update jobs whose dependencies were replaced or removed."""
     reafter = list(changes.reafter.values())
     write("remove_children", reafter)  # by what the jobs say that they wait for, so before they say something else
     write("remove_edges", [*reafter, *changes.replaced])
@@ -95,15 +95,15 @@ def _relink(changes: Changes, write: Callable[[str, Collection[Row]], None]) -> 
 
 
 def _sums(name: str, rows: list[Row]) -> Batch:
-    """Sums to add: nearly always a row or two, which cost half as much without a way through JSON."""
+    """Add to the sums. Nearly always a row or two, which cost half as much without JSON."""
     if len(rows) <= _FEW and all(abs(cell) <= _LARGEST for row in rows for cell in row if isinstance(cell, int)):
         return [(f"add_{name}", row) for row in rows]
     return [(f"add_{name}s", (_text(rows),))]
 
 
 def last_words(rows: list[Row], *, started_at: int = 0) -> list[Row]:
-    """Only the last row about each attempt: of several, `UPDATE … FROM` would take any. The column
-    `started_at`, if one is named, keeps the value of an earlier row where the last has none."""
+    """Keep only the last row of each attempt: `UPDATE … FROM` would pick any of several. If the column
+    `started_at` is given, it keeps an earlier row's value where the last row has none."""
     found = {row[:2]: row for row in rows}
     if len(found) == len(rows):
         return rows
@@ -115,8 +115,8 @@ def last_words(rows: list[Row], *, started_at: int = 0) -> list[Row]:
 
 
 def _share(jobs: Sequence[Row]) -> tuple[list[Row], list[Row], list[Row]]:
-    """Job rows in two parts, so that what the jobs of one `add` have in common is encoded and looked
-    up once; and the span of ids of each submission."""
+    """Job rows in two parts, so that what the jobs of one `add` share is encoded and looked up once; and the span
+    of ids of each submission."""
     own: list[Row] = []
     shared: dict[Row, int] = {}
     spans: dict[str, list[int]] = {}
@@ -141,7 +141,7 @@ def _text(rows: Iterable[Row]) -> str:
     text = msgspec.json.encode(rows).decode()
     if "\\u0000" not in text:
         return text
-    # SQLite's JSON cuts a text at a NUL: a visible stand-in loses less.
+    # SQLite's JSON truncates a text at a NUL: a visible substitute loses less.
     clean = [[_without_nul(cell) for cell in row] for row in rows]
     return msgspec.json.encode(clean).decode()
 

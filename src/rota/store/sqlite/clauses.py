@@ -11,13 +11,13 @@ import msgspec
 from rota.store.base import Clause
 from rota.store.sqlite.statements import statements
 
-#: Past this many, `SELECT … UNION SELECT …` would meet SQLite's limit.
+#: With more terms than this, `SELECT … UNION SELECT …` would exceed SQLite's limit.
 MOST_PARTS: Final = 400
 
 _TOP: Final = (1 << 63) - 1
 
-#: Has an attempt a part on this host, beside its first? What it was given is an array (`plan.placement.Given`):
-#: its hosts are at 3, and at 7 is whether it only holds them.
+#: Does an attempt have a part on this host, besides its first? The allocation is an array
+#: (`plan.placement.Given`): element 3 has its hosts, and element 7 says whether it only holds them.
 _OTHER_HOST: Final = (
     "NOT coalesce(a.given ->> 7, false)"
     " AND EXISTS (SELECT 1 FROM json_each(a.given, '$[3]') AS n WHERE n.key > 0 AND n.value ->> 0 = ?)"
@@ -42,8 +42,8 @@ def hide_uploads(connection: sqlite3.Connection) -> str:
 
 
 def parts_of(connection: sqlite3.Connection, clauses: Sequence[Clause], *, above: int = 0) -> list[JobsPart]:
-    """One part per clause; all clauses on ids alone become one part. Clauses that cannot match, and ids up to
-    `above`, are left out."""
+    """One part per clause; all clauses on ids alone become one part. Leaves out clauses that cannot match and ids
+    up to `above`."""
     also = hide_uploads(connection)
     plain = [clause for clause in clauses if _is_range(clause)]
     parts = list(_range_part(merge_ranges(plain, above=above), also=also))
@@ -54,12 +54,12 @@ def parts_of(connection: sqlite3.Connection, clauses: Sequence[Clause], *, above
 
 
 def merge_ranges(clauses: Sequence[Clause], *, above: int = 0) -> list[tuple[int, int]]:
-    """The id ranges of these clauses above an id, in order and without overlap."""
+    """The id ranges of these clauses above an id, sorted and without overlap."""
     return merge_spans((max(clause.low, above + 1), clause.high or _TOP) for clause in clauses)
 
 
 def merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same numbers, in order and without overlap."""
+    """The same numbers as sorted ranges without overlap."""
     merged: list[tuple[int, int]] = []
     for low, high in sorted(spans):
         if low > high:
@@ -90,12 +90,12 @@ def _range_part(ranges: list[tuple[int, int]], *, also: str) -> Iterator[JobsPar
 
 
 def _part(connection: sqlite3.Connection, clause: Clause, *, above: int, also: str) -> Iterator[JobsPart]:
-    """Looks names up first, so that SQLite's query planner sees numbers and picks the right index."""
+    """Looks up names first, so that SQLite's query planner sees numbers and picks the right index."""
     low, high = max(clause.low, above + 1), clause.high or _TOP
     source = "jobs AS j"
     terms: list[str] = []
     params: list[str | int] = []
-    # An array has few elements compared with a group or a state, so its index is the best.
+    # An array has few elements compared with a group or a state, so its index is the best choice.
     weak = "+" if clause.array else ""
     if clause.array:
         terms.append("j.array_id = ?")
@@ -117,12 +117,12 @@ def _part(connection: sqlite3.Connection, clause: Clause, *, above: int, also: s
         ).fetchall()
         if not numbers:
             return
-        # One group is a stretch of its index, in order of id; of several the order is lost, and a
-        # page of them is found faster by walking the ids.
+        # The index lists one group in order of id. With several groups that order is lost, and walking the ids
+        # finds a page faster.
         several = ",".join(str(n) for (n,) in numbers)
         terms.append(f"{weak}j.in_group = {several}" if len(numbers) == 1 else f"+j.in_group IN ({several})")
     if clause.state:
-        # The first half is what the partial index asks for, word by word.
+        # The first half repeats the condition of the partial index word for word, so that SQLite uses it.
         terms.append("j.state > 12 AND j.state = ?" if clause.state > 12 and not weak else f"{weak}j.state = ?")
         params.append(clause.state)
     for name, default in (("queue", "default"), ("project", "")):

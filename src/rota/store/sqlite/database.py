@@ -1,7 +1,7 @@
-"""Opens the database file of a home: makes it, refuses it, or brings its schema up to date.
+"""Opens the database file of a home: creates it, refuses it, or migrates its schema.
 
-A database is made under another name and renamed when it is whole, so `rota.db` is never half
-made; a marker beside it says that there was one, so a lost file is never replaced by an empty one.
+A database is created under a temporary name and renamed when complete, so `rota.db` is never half made. A marker
+beside it records that it existed, so a lost file is never replaced by an empty one.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ APPLICATION_ID: Final = 0x526F7461
 DATABASE: Final = "rota.db"
 MARKER: Final = "deployment"
 
-#: After an unclean end a file up to this size is read through; a larger one would delay the start
-#: by seconds, and its damage is met (and refused) by `load`, which reads every job's row.
+#: After a crash a file up to this size is read completely. Checking a larger one would delay the start by seconds;
+#: `load` reads every job's row and refuses damage it meets.
 _CHECK_BELOW: Final = 64 << 20
 
 _KINDS: Final[tuple[tuple[Callable[[int], bool], str], ...]] = (
@@ -46,14 +46,14 @@ _KINDS: Final[tuple[tuple[Callable[[int], bool], str], ...]] = (
 _CACHE_KIB: Final = 128 << 10
 _CHECKPOINT_PAGES: Final = 8000
 
-#: How the error for a damaged file is made: what helps depends on what the file is.
+#: Makes the error for a damaged file: the right hint depends on what the file is.
 Damaged = Callable[[Path, object], StoreRefused]
-#: Is told of which deployment a database is (empty: of none yet); raises if it may not be used.
+#: Called with the deployment of a database (empty: none yet); raises if it may not be used.
 Approve = Callable[[str], None]
 
 
 def is_ours(head: bytes) -> bool:
-    """Does a database of ours begin like this? The first hundred bytes tell."""
+    """Is this the beginning of a Rota database? The first hundred bytes tell."""
     return head.startswith(b"SQLite format 3\0") and head[68:72] == struct.pack(">I", APPLICATION_ID)
 
 
@@ -67,8 +67,8 @@ def damaged(path: Path, detail: object) -> StoreRefused:
 
 
 def check_file(path: Path, *, hint: str = "move it away, and restore a backup") -> None:
-    """Refuse a database that is no file, or what SQLite would find beside it, without opening it: a pipe would be
-    waited for, and what a device does nobody knows. Raises `StoreRefused`."""
+    """Refuse a database, or a file SQLite would use beside it, that is not a regular file. Nothing is opened: a
+    pipe would block, and opening a device may do anything. Raises `StoreRefused`."""
     for each in (path, *(Path(f"{path}{suffix}") for suffix in ("-wal", "-shm", "-journal"))):
         try:
             mode = os.stat(each).st_mode
@@ -84,7 +84,7 @@ def check_file(path: Path, *, hint: str = "move it away, and restore a backup") 
 def open_database(home: Path, approve: Approve = lambda _deployment: None) -> tuple[sqlite3.Connection, bool]:
     """The writer's connection, and whether the file is new and not yet known to be on disk.
 
-    `approve` is told whose database this is before anything in it is changed, and may raise.
+    `approve` is called with the database's deployment before anything is changed, and may raise.
     """
     path, wal, marker = home / DATABASE, home / f"{DATABASE}-wal", home / MARKER
     check_file(path)
@@ -103,7 +103,7 @@ def open_database(home: Path, approve: Approve = lambda _deployment: None) -> tu
     changed = None if new else _changed(home)
     unclean = not new and wal.exists() and wal.stat().st_size > 0
     if unclean:
-        check_log(home)  # first: whoever closes the database brings home what SQLite takes of its log
+        check_log(home)  # first: closing the database checkpoints whatever part of the log SQLite accepts
     connection = _connect(path)
     try:
         if not new:
@@ -129,13 +129,14 @@ def open_database(home: Path, approve: Approve = lambda _deployment: None) -> tu
 
 
 def deployment_in(connection: sqlite3.Connection) -> str:
-    """Whose database this is; empty: nobody's yet."""
+    """The deployment the database belongs to; empty: none yet."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'deployment'").fetchone()
     return str(row[0]) if row else ""
 
 
 def check_whole(path: Path) -> None:
-    """Refuse what is not a Rota database, or is shorter than it says, without SQLite. Raises `StoreRefused`."""
+    """Refuse a file that is not a Rota database or is shorter than its header says, without SQLite. Raises
+    `StoreRefused`."""
     _check_header(path)
     log = Path(f"{path}-wal")
     if not (log.exists() and log.stat().st_size > 0):
@@ -148,7 +149,7 @@ def check_whole(path: Path) -> None:
 
 
 def settle(home: Path) -> None:
-    """Make the names of new files durable and leave the marker. Before the first acknowledgement."""
+    """Make the names of new files durable and leave the marker. Called before the first acknowledgement."""
     marker = os.open(home / MARKER, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         os.write(marker, b"A Rota deployment. Its jobs are in rota.db; if that is lost, restore a backup.\n")
@@ -178,7 +179,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _refusal(path: Path, error: sqlite3.Error) -> StoreRefused:
-    """What a failed open means to a person."""
+    """Explains a failed open."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return damaged(path, error)
@@ -192,17 +193,17 @@ def _refusal(path: Path, error: sqlite3.Error) -> StoreRefused:
 
 
 def _make(home: Path) -> None:
-    """Write a whole new database beside the final name, then give it that name."""
+    """Write a complete new database under a temporary name, then rename it."""
     draft = home / f"{DATABASE}.new"
     try:
-        # Left by a start that was killed: nothing was ever acknowledged from it.
+        # Left by a killed start: nothing in it was ever acknowledged.
         draft.unlink(missing_ok=True)
         os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise StoreRefused(f"{draft} cannot be made: {error.strerror}", hint="check the directory") from None
     connection = sqlite3.connect(draft, isolation_level=None)
     try:
-        # Not synced statement by statement, but once as a whole below.
+        # Synced once as a whole below, not statement by statement.
         connection.executescript(
             f"PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY; PRAGMA application_id={APPLICATION_ID};"
         )
@@ -224,7 +225,7 @@ def _make(home: Path) -> None:
 
 
 def _check_header(path: Path) -> None:
-    """Refuse what is not a Rota database, from its first hundred bytes."""
+    """Refuse a file that is not a Rota database, judging by its first hundred bytes."""
     try:
         with path.open("rb") as file:
             header = file.read(100)
@@ -244,7 +245,7 @@ def _check_header(path: Path) -> None:
 
 
 def check_version(connection: sqlite3.Connection, path: Path, *, damaged: Damaged = damaged) -> None:
-    """Refuse a schema that is newer than ours, or none. Raises `StoreRefused`."""
+    """Refuse a missing schema, or one newer than ours. Raises `StoreRefused`."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     newest = max(migrations())
     if version > newest:
@@ -258,8 +259,8 @@ def check_version(connection: sqlite3.Connection, path: Path, *, damaged: Damage
 
 
 def check_closed(home: Path) -> None:
-    """Refuse a database that is not as it was when it was closed. One that was not closed has a log, and was not
-    written down. Raises `StoreRefused`."""
+    """Refuse a database that was changed since it was closed. After a crash there is a log and no checksums, and
+    nothing is compared. Raises `StoreRefused`."""
     log = home / f"{DATABASE}-wal"
     try:
         if log.exists() and log.stat().st_size > 0:
@@ -279,11 +280,11 @@ def _changed(home: Path) -> StoreRefused | None:
 
 
 def check_log(home: Path, *, locked: bool = True) -> None:
-    """Refuse a log of which a part would be left out though it was committed. Leaves log and index as they are.
+    """Refuse a log with committed frames that SQLite would drop. Leaves log and index as they are.
 
-    To be asked before a database that nobody has open is opened for writing: who closes it brings home what SQLite
-    takes of the log, and removes it. `locked`: nobody else can open it meanwhile, so that SQLite may be asked,
-    which is quicker. Raises `StoreRefused`.
+    Call it before opening a closed database for writing: closing checkpoints the frames that SQLite accepts, and
+    removes the log. `locked`: no other process can open the database meanwhile, so SQLite may be asked, which is
+    quicker. Raises `StoreRefused`.
     """
     path, log, index = home / DATABASE, home / f"{DATABASE}-wal", home / f"{DATABASE}-shm"
     written = Home(home).read_manager_file()
@@ -303,8 +304,8 @@ def check_log(home: Path, *, locked: bool = True) -> None:
 
 @contextlib.contextmanager
 def _put_back(index: Path) -> Iterator[None]:
-    """Let the index of a log say afterwards what it said before: what was committed. Who is asked again must not
-    give another answer."""
+    """Restore the head of a log's index, which tells what was committed: a second check must give the same
+    answer."""
     try:
         head = index.read_bytes()[: log_check.INDEX_HEAD]
     except FileNotFoundError:
@@ -317,8 +318,8 @@ def _put_back(index: Path) -> Iterator[None]:
 
 
 def _frames_taken(path: Path, index: Path) -> int | None:
-    """How many frames of the log SQLite finds to be good: the index that it makes says, and is only looked at when
-    SQLite has closed it. None: it takes nothing. Who may not write brings no log home."""
+    """The number of frames in the log that SQLite accepts; None: it cannot open the database. Read from the index
+    that SQLite builds, after SQLite has closed it. A read-only connection does not checkpoint the log."""
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as database:
             database.execute("PRAGMA user_version").fetchone()
@@ -328,21 +329,21 @@ def _frames_taken(path: Path, index: Path) -> int | None:
 
 
 def _check_after_crash(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring the log home, of which all is good, and, where that is quick, read the whole file."""
+    """Checkpoint the log, now known to be sound, and read the whole file where that is quick."""
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     if path.stat().st_size <= _CHECK_BELOW:
         check_pages(connection, path)
 
 
 def check_pages(connection: sqlite3.Connection, path: Path, *, damaged: Damaged = damaged) -> None:
-    """Read the whole file, and refuse one that does not agree with itself. Raises `StoreRefused`."""
+    """Read the whole file and refuse an inconsistent one. Raises `StoreRefused`."""
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
         raise damaged(path, " ".join(str(verdict).split()))
 
 
 def _check_length(connection: sqlite3.Connection, path: Path, wal: Path) -> None:
-    """A file that is shorter than its page count, with no log to fill the rest, was cut."""
+    """Refuse a truncated file: shorter than its page count, with no log to supply the rest."""
     if wal.exists() and wal.stat().st_size > 0:
         return
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
@@ -353,7 +354,7 @@ def _check_length(connection: sqlite3.Connection, path: Path, wal: Path) -> None
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
-    """Run the scripts that are missing, each with its version number in one transaction."""
+    """Run the missing migrations, each in one transaction with its version number."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     for number, script in sorted(migrations().items()):
         if number > version:

@@ -1,8 +1,8 @@
-"""Which jobs have a key: the newest ones in memory, the others in sorted runs on disk.
+"""Finds jobs by key: the newest jobs in memory, the others in sorted runs on disk.
 
-Keys are hashes. One index over all of them would touch a page of its own for every job that is
-added, and the more jobs had ended the dearer the next would be. So the keys of the newest jobs are
-in a dictionary, and each time a span of ids is full its keys are written in order, once.
+Keys are hashes. With one index over all of them, every added job would touch a page of its own, and adding would
+get slower as ended jobs accumulate. So the keys of the newest jobs are in a dictionary; when a span of ids is
+full, its keys are written once, sorted.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from rota.core.changes import Row
 from rota.store.base import Brief
 from rota.store.sqlite.statements import statements
 
-#: Ids in a run: what a start must read again at most.
+#: Ids in a run: the most that a start must read again.
 RUN: Final = 1 << 17
-#: Characters of a key that are kept in a run; the job's row has it whole.
+#: Characters of a key stored in a run; the job's row has the whole key.
 TAIL: Final = 8
 
 _briefs = msgspec.json.Decoder(list[Brief])
@@ -33,7 +33,7 @@ class Keys:
         self._run = run
         self._below = 0  #: jobs with a lower id are in runs
         self._newest: dict[str, int] = {}
-        self._older: dict[str, list[int]] = {}  #: others that have the same key and are in no run, of very few
+        self._older: dict[str, list[int]] = {}  #: older jobs in memory with the same key; very few
         self._highest = 0
         self._loaded = False
 
@@ -51,13 +51,13 @@ class Keys:
         self._loaded = True
 
     def late(self, jobs: Sequence[Row]) -> list[Row]:
-        """Of these new jobs, rows for those whose run has been written already."""
+        """Rows for the new jobs whose run has already been written."""
         if not self._below:
             return []
         return [(row[0] // self._run, row[1][-TAIL:], row[0]) for row in jobs if row[0] < self._below]
 
     def written(self, jobs: Sequence[Row]) -> None:
-        """These jobs are on disk."""
+        """Record that these jobs are on disk."""
         if not self._loaded:
             return
         newest, below = self._newest, self._below
@@ -70,7 +70,7 @@ class Keys:
         self._highest = max(self._highest, jobs[-1][0])
 
     def write_runs(self, connection: sqlite3.Connection) -> None:
-        """Write the runs that are full. A kill in between changes nothing."""
+        """Write the full runs. A kill in between changes nothing."""
         sql = statements()
         while self._highest >= self._below + self._run:
             low, high = self._below, self._below + self._run
@@ -84,8 +84,8 @@ class Keys:
             self._newest, self._below = newest, high
 
     def now(self, connection: sqlite3.Connection) -> tuple[dict[str, int], int]:
-        """What is in memory, for `find`. Taken before the moment of which the database is read: a run
-        that is written in between is then in both, never in neither."""
+        """The keys in memory, for `find`. Call it before the read transaction begins: a run written in between is
+        then in both places, never in neither."""
         if not self._loaded:
             self.load(connection)
         return self._newest, self._below
@@ -98,10 +98,10 @@ class Keys:
         newest, below = at
         here = {key: newest[key] for key in keys if key in newest}
         found = _ask(connection, sql["known_jobs"], also, list(here.values()))
-        # The id of a job that was refused may be another's by now.
+        # The id of a refused job may have been reused.
         found = {key: known for key, known in found.items() if key in here}
         if len(found) < len(here):
-            # The newest with that key was removed or does not count yet: an older one may.
+            # The newest job with that key was removed or does not count yet; an older one may.
             doubtful = [key for key in here if key not in found]
             found |= _ask(connection, sql["known_newest_keys"], also, doubtful, below)
         others = [key for key in keys if key not in found]
@@ -111,7 +111,7 @@ class Keys:
         return found
 
     def older(self) -> dict[str, list[int]]:
-        """Keys that several jobs in memory have, and all of these but the newest. Taken like `now`."""
+        """Keys shared by several jobs in memory, with all of these jobs but the newest. Call it like `now`."""
         return self._older
 
     def namesakes(
@@ -123,7 +123,7 @@ class Keys:
         older: dict[str, list[int]],
         also: str,
     ) -> list[Brief]:
-        """All jobs with these keys that nobody replaced."""
+        """All jobs with these keys that were not replaced."""
         sql, (newest, below) = statements(), at
         here = [newest[key] for key in keys if key in newest]
         here += [job for key in keys if key in older for job in older[key]]

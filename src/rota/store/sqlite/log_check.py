@@ -1,12 +1,12 @@
-"""Does SQLite's write-ahead log hold commits that SQLite would leave out?
+"""Does SQLite's write-ahead log hold commits that SQLite would drop?
 
-After a crash SQLite takes the log up to the first frame that is not as it should be, and forgets the rest without
-a word. That is right for the last commit, which the crash tore and nobody was told of; it is not right for those
-before it. Where the machine has not been started anew since, the log's index still says how many frames were
-committed. Else what follows a torn frame tells them apart: every commit is synced before the next one begins.
+After a crash SQLite replays the log up to the first invalid frame and silently drops the rest. That is right for
+the last commit, which the crash tore before it was acknowledged; it is wrong for earlier commits. If the machine
+has not rebooted since, the log's index still says how many frames were committed. Otherwise the frames after the
+torn one decide: every commit is synced before the next one begins.
 
-Frames that were never committed may be anything. A large transaction writes pages before its commit, and writes
-some of them again, with sums that are only right once it is committed; one that failed leaves its frames behind.
+Uncommitted frames may hold anything. A large transaction writes pages before its commit and rewrites some of them,
+with checksums that become valid only at the commit; a failed one leaves its frames behind.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from typing import BinaryIO, Final
 
 _HEADER: Final = struct.Struct(">8I")  # magic, version, page size, sequence, two salts, two sums
 _FRAME: Final = struct.Struct(">6I")  # page, pages after this commit (or 0), two salts, two sums
-_MAGIC: Final = 0x377F0682  #: and one more where the sums are over big-endian words
+_MAGIC: Final = 0x377F0682  #: plus one if the checksums are over big-endian words
 _INDEX: Final = struct.Struct("=III2BH2I2I8s2I")
 _INDEX_VERSION: Final = 3007000
-#: So much of the index says what was committed: the same twice.
+#: The part of the index that says what was committed: the same header twice.
 INDEX_HEAD: Final = 2 * _INDEX.size
 _M: Final = 0xFFFFFFFF
-_PAGES: Final = frozenset(1 << power for power in range(9, 17))  #: sizes of a page that SQLite knows
+_PAGES: Final = frozenset(1 << power for power in range(9, 17))  #: page sizes that SQLite supports
 
 Sums = tuple[int, int]
 
 
 def committed(log: Path) -> int | None:
-    """How many frames of a log were committed, as its index says; None: nobody knows. Raises `OSError`.
+    """The number of committed frames according to the log's index; None: unknown. Raises `OSError`.
 
-    To be asked before SQLite opens the database: it makes another index, of the frames that it takes. It is
-    in memory that a crash of the machine loses.
+    Call it before SQLite opens the database and rebuilds the index from the frames it accepts. The index is in
+    shared memory, which is lost when the machine crashes.
     """
     try:
         index = log.with_name(log.name.removesuffix("-wal") + "-shm").read_bytes()[:INDEX_HEAD]
@@ -47,15 +47,15 @@ def committed(log: Path) -> int | None:
         return None
     with log.open("rb") as file:
         of_this_log = file.read(_HEADER.size)[16:24] == salts
-    # Without a change it was made by somebody who only read, after the crash.
+    # A change counter of zero: a reader rebuilt the index after the crash.
     return int(frames) if changes and of_this_log else None
 
 
 def left_out(log: Path, *, valid: int | None = None, known: int | None = None, same_boot: bool) -> str:
-    """What SQLite would leave out though it was committed; empty: nothing. Raises `OSError`.
+    """The committed part of the log that SQLite would drop; empty: nothing. Raises `OSError`.
 
-    `valid`: so many frames SQLite takes; None: find out. `known`: so many were committed, if that is known.
-    `same_boot`: it was written since the machine started.
+    `valid`: the number of frames SQLite accepts; None: find out. `known`: the number of committed frames, if
+    known. `same_boot`: the log was written since the machine booted.
     """
     with log.open("rb") as file:
         return _left_out(file, log.stat().st_size, valid, known if same_boot else None, same_boot=same_boot)
@@ -71,7 +71,7 @@ def _left_out(file: BinaryIO, size: int, valid: int | None, known: int | None, *
     walk = _Walk(file, size, page, (salts[0], salts[1]), little=not magic & 1)
     computed = _sum(head[:24], (0, 0), little=walk.little)
     if magic & ~1 != _MAGIC or computed != (sum0, sum1):
-        # It may have been torn when the log was begun anew. Not if the frames are of this very header.
+        # A crash while the log was restarted may have torn the header, but not if frames follow that match it.
         followed = any(walk.follows(1, seed) for seed in ((sum0, sum1), computed))
         return "the header of its log is damaged" if same_boot or followed else ""
     if valid is None:
@@ -84,8 +84,8 @@ def _left_out(file: BinaryIO, size: int, valid: int | None, known: int | None, *
         seed = walk.sums(number)
         number += 1
     if not walk.is_ours(number):
-        return ""  # what was not committed, if anything
-    # Who is killed while writing leaves one frame whose page is still another, or a transaction without its end.
+        return ""  # uncommitted frames, if any
+    # A writer killed in the act leaves one frame with an old page, or a transaction without its end.
     commits = walk.commits_from(number)
     certain = (commits and walk.is_ours(number + 1)) or walk.one_byte_off(number, seed)
     return _damaged(number) if (same_boot and certain) or commits > 1 else ""
@@ -100,7 +100,7 @@ class _Walk:
 
     def __init__(self, file: BinaryIO, size: int, page: int, salts: Sums, *, little: bool) -> None:
         self._file = file
-        self._page = page if page in _PAGES else 4096  # what is damaged says anything
+        self._page = page if page in _PAGES else 4096  # damaged data may claim anything
         self._count = (size - _HEADER.size) // (_FRAME.size + self._page)
         self._salts = salts
         self.little = little
@@ -110,7 +110,7 @@ class _Walk:
         return self._file.read(_FRAME.size)
 
     def is_ours(self, number: int) -> bool:
-        """Is there a frame that was written since the log was begun anew? Of older ones both salts are others."""
+        """Was the frame written since the log was restarted? Older frames have other salts."""
         if not 0 < number <= self._count:
             return False
         _, _, *salts, _, _ = _FRAME.unpack(self._head(number))
@@ -120,7 +120,7 @@ class _Walk:
         return _FRAME.unpack(self._head(number))[4:]
 
     def follows(self, number: int, seed: Sums) -> bool:
-        """Is there a whole frame that was written after that with these sums?"""
+        """Does a complete frame follow that continues these checksums?"""
         if not 0 < number <= self._count:
             return False
         head = self._head(number)
@@ -129,7 +129,7 @@ class _Walk:
         return (salts[0], salts[1]) == self._salts and _sum(data, seed, little=self.little) == (sum0, sum1)
 
     def one_byte_off(self, number: int, seed: Sums) -> bool:
-        """Would the frame be good if a single byte of it were another one?"""
+        """Would the frame be valid if a single byte of it were different?"""
         head = self._head(number)
         _, _, *salts, sum0, sum1 = _FRAME.unpack(head)
         data = head[:8] + self._file.read(self._page)
@@ -138,8 +138,8 @@ class _Walk:
         if off == (0, 0):
             return (salts[0], salts[1]) != self._salts
         if 0 in off and _is_byte(off[0] or off[1]):
-            return True  # in the sums themselves
-        # What one more in a word adds to the sums, from the last pair of words back to the first.
+            return True  # in the checksums themselves
+        # The effect on the checksums of adding one to a word, from the last pair of words back to the first.
         first, second = (1, 1), (0, 1)
         for _ in range(len(data) // 8):
             for x, y in (first, second):
@@ -150,7 +150,7 @@ class _Walk:
         return False
 
     def committed(self, seed: Sums) -> int:
-        """How many frames SQLite takes: up to the last that ends a commit."""
+        """The number of frames SQLite accepts: up to the last one that ends a commit."""
         number, last = 1, 0
         while self.follows(number, seed):
             seed = self.sums(number)
@@ -168,7 +168,7 @@ class _Walk:
 
 
 def _sum(data: bytes, seed: Sums, *, little: bool) -> Sums:
-    """SQLite's own, over pairs of words."""
+    """SQLite's checksum, over pairs of words."""
     a, b = seed
     words = struct.unpack(f"{'<' if little else '>'}{len(data) // 4}I", data)
     for x, y in zip(words[::2], words[1::2], strict=True):
@@ -178,12 +178,12 @@ def _sum(data: bytes, seed: Sums, *, little: bool) -> Sums:
 
 
 def _after_one_more_pair(more: Sums) -> Sums:
-    """What becomes of a difference in the sums when a further pair of words is added."""
+    """The difference of two checksums after one more pair of words."""
     a = (more[0] + more[1]) & _M
     return a, (more[1] + a) & _M
 
 
 def _is_byte(difference: int) -> bool:
-    """Can two words that differ so much differ in one byte only?"""
+    """Can two words with this difference differ in one byte only?"""
     least = (difference & -difference).bit_length() - 1 & ~7
     return any(abs(signed) >> least < 256 for signed in (difference, difference - (1 << 32)))

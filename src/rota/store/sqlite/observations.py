@@ -1,4 +1,4 @@
-"""Bounds the table of observations: the newest of each learning group, and at most as many older ones."""
+"""Bounds the table of observations: it keeps the newest of each learning group, and at most as many older ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rota.core.changes import Changes
 from rota.store.base import OBSERVATIONS
 from rota.store.sqlite.statements import statements
 
-#: A group is cut back to its newest observations when it has more than this: rarely, and many at a time.
+#: A group with more observations than this is cut back to its newest: rarely, and many at a time.
 MOST: Final = 2 * OBSERVATIONS
 
 
@@ -24,18 +24,18 @@ class Observed:
         self._stored = dict(connection.execute(statements()["count_observations"]).fetchall())
 
     def after(self, changes: Changes) -> dict[str, int]:
-        """How many there will be with these changes, of the groups that they are about."""
+        """The new counts of the groups that these changes touch."""
         after = {group: 0 for (group,) in changes.forgotten}
         for group, added in Counter([row[0] for row in changes.observations]).items():
             after[group] = after.get(group, self._stored.get(group, 0)) + added
         return after
 
     def written(self, after: dict[str, int]) -> None:
-        """The changes are on disk, and the groups that had too many are cut back."""
+        """Record that the changes are on disk and oversized groups were cut back."""
         for group, stored in after.items():
             self._stored[group] = OBSERVATIONS if stored > MOST else stored
 
 
 def too_many(after: dict[str, int]) -> list[str]:
-    """Groups to be cut back together with the changes."""
+    """Groups to cut back in the same commit."""
     return [group for group, stored in after.items() if stored > MOST]

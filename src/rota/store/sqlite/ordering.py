@@ -13,38 +13,38 @@ from rota.store.sqlite.clauses import JobsPart
 Params = list[str | int | bytes]
 
 _NEWEST: Final = " LEFT JOIN attempts AS a ON a.job = j.id AND a.number = j.attempt"
-#: A job's row does not change when an attempt begins: one that goes on is found by its own, short index.
+#: A job's row does not change when an attempt begins: an open attempt is found by its own short index.
 _BEGUN: Final = (
     "coalesce((SELECT o.started_at FROM attempts AS o WHERE o.job = j.id AND o.outcome IS NULL), a.started_at)"
 )
-#: Orders by what is known of attempts.
+#: Orders by properties of attempts.
 _OF_ATTEMPTS: Final = {
     "started": "a.started_at",
     "wall": "a.ended_at - a.started_at",
     "cpu": "a.cpu_s",
     "mem": "a.peak_mem",
 }
-#: The attempt whose start `_BEGUN` is.
+#: The attempt that `_BEGUN` is the start of.
 _COUNTS_FOR_START: Final = (
     "(t.outcome IS NULL OR j.attempt = t.number AND NOT EXISTS (SELECT 1 FROM attempts AS o"
     " WHERE o.job = j.id AND o.outcome IS NULL AND o.started_at IS NOT NULL))"
 )
-#: What an order is by, and what must be joined for it.
+#: The sort expression of each order, and the join it needs.
 _BY: Final = {
     "submitted": ("j.submitted_at", ""),
     "started": (_BEGUN, _NEWEST),
     "ended": ("j.ended_at", ""),
     **{name: (_OF_ATTEMPTS[name], _NEWEST) for name in ("wall", "cpu", "mem")},
-    # A place in a table of ranks that is given as bytes: there is no faster way to look up a number.
+    # The rank is an offset into a table passed as bytes: the fastest way to look up a number.
     "priority": ("substr(?, 4 * j.spec + 1, 4)", ""),
 }
 
 
 def searched(part: JobsPart, search: str, named: Collection[int]) -> JobsPart:
-    """Those of a part whose command has this text, or whose specification is named."""
+    """The jobs of a part with this text in the command, or with one of the named specifications."""
     if not search:
         return part
-    # `LIKE` takes capitals of ASCII for small letters, and no others, as `folded` does.
+    # Like `folded`, `LIKE` ignores case for ASCII letters only.
     found = "j.cmd LIKE ? ESCAPE '\\'"
     params: tuple[str | int, ...] = (*part.params, _pattern(search))
     if named:
@@ -55,17 +55,17 @@ def searched(part: JobsPart, search: str, named: Collection[int]) -> JobsPart:
 
 def _pattern(search: str) -> str:
     if "\0" in search:
-        return ""  # no command has it, and for `LIKE` it would be the end of the text
+        return ""  # no command contains it, and `LIKE` would end the text there
     for sign in "\\%_":
         search = search.replace(sign, f"\\{sign}")
     return f"%{search}%"
 
 
 def statement(part: JobsPart, order: Order, *, specs: Mapping[int, int], limit: int) -> tuple[str, Params]:
-    """One statement that gives all ids, or the first `limit`, as one JSON array; and its parameters.
+    """A statement that returns all ids, or the first `limit`, as one JSON array; and its parameters.
 
-    Jobs are visited in the direction of the order: where what it is by grows with the ids, as times do, the
-    first ones that are seen are the first of the list, and hardly any has to make room for another.
+    Jobs are visited in the direction of the order. Where the sort value grows with the ids, as times do, the first
+    jobs visited are the first of the list, and hardly any is displaced later.
     """
     way = "DESC" if order.descending else "ASC"
     if order.by == "id" or (order.by == "priority" and len(set(specs.values())) < 2):
@@ -77,7 +77,7 @@ def statement(part: JobsPart, order: Order, *, specs: Mapping[int, int], limit: 
     if order.by == "priority":
         params.insert(0, _ranks(specs, descending=order.descending))
         best = "DESC"
-    # With a limit of its own, even if it is none, the inner order is kept to.
+    # An explicit limit, even -1, makes SQLite keep the inner order.
     inner = (
         f"SELECT j.id AS id, {value} AS value FROM {part.source}{join} WHERE {part.condition}"
         f" ORDER BY j.id {way} LIMIT -1"
@@ -87,10 +87,10 @@ def statement(part: JobsPart, order: Order, *, specs: Mapping[int, int], limit: 
 
 
 def among_attempts(part: JobsPart, order: Order, *, limit: int) -> str | None:
-    """A statement that finds the same without looking at every job, unless most attempts are not the newest of
-    their jobs: it may give fewer, and then it says nothing. None: the order is not by attempts.
+    """A statement that finds the same jobs without visiting all of them; None: the order is not by attempts.
 
-    The first attempts, twice as many as are wanted, are looked for alone; their jobs are visited afterwards.
+    It looks at the first attempts only, twice as many as wanted, and visits their jobs afterwards. If most of
+    these are not the newest attempts of their jobs it returns too few rows, and its answer must be ignored.
     """
     value = _OF_ATTEMPTS.get(order.by)
     if value is None:
@@ -110,8 +110,7 @@ def among_attempts(part: JobsPart, order: Order, *, limit: int) -> str | None:
 
 
 def _ranks(specs: Mapping[int, int], *, descending: bool) -> bytes:
-    """Four bytes for each specification; the larger they are the sooner its jobs come. Nothing is known of
-    those with none."""
+    """Four bytes per specification: the larger, the sooner its jobs come. Zero: the priority is unknown."""
     levels = sorted(set(specs.values()), reverse=not descending)
     ranks = {priority: rank.to_bytes(4) for rank, priority in enumerate(levels, 1)}
     table = bytearray(4 * (max(specs) + 1))

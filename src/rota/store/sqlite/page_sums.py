@@ -1,8 +1,8 @@
-"""Checksums of the pages of a database that nobody has open, in a file beside it.
+"""Checksums of a closed database's pages, in a file beside it.
 
-SQLite sees that a page is not built as it should be, and not that a number in it is another one. So whoever
-closes a database writes down what its pages are like, and whoever opens it next compares. While it is open there
-is no such file: it is removed, durably, before anything is changed. After a crash there is none either.
+SQLite notices a malformed page, but not a changed number in it. So closing a database records a checksum of every
+page, and the next open compares them. While the database is open there is no such file: it is removed, durably,
+before the first change. After a crash there is none either.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rota.store.home.directories import put_whole, sync_directory
 
 NAME: Final = "checksums"
 _DATABASE: Final = "rota.db"
-#: What it is, size of a page, number of pages; then follow their sums, and that of it all.
+#: Magic, page size, number of pages; then the checksums of the pages, and one of the whole file.
 _HEAD: Final = struct.Struct("<8sII")
 _MAGIC: Final = b"RotaSums"
 _CHUNK: Final = 1 << 20
@@ -27,9 +27,9 @@ _HINT: Final = f"; remove the file {NAME} if it was you who changed it"
 
 
 def write(home: Path) -> None:
-    """Write down what the pages of a closed database are like. Raises `OSError`.
+    """Record the checksums of a closed database's pages. Raises `OSError`.
 
-    Not synced: a file that did not reach the disk whole is none.
+    Not synced: a file that did not reach the disk completely is ignored.
     """
     size, sums = _sums(home / _DATABASE)
     body = _HEAD.pack(_MAGIC, size, len(sums)) + sums.tobytes()
@@ -45,12 +45,12 @@ def forget(home: Path) -> None:
     except OSError:
         if _read(home / NAME) is not None:
             raise
-        return  # a directory, most likely: it says nothing
+        return  # probably a directory: ignored
     sync_directory(home)
 
 
 def difference(home: Path) -> str:
-    """How the database differs from what it was when it was closed; empty: it does not, or nothing is known.
+    """How the database differs from its state when closed; empty: not at all, or there are no checksums.
 
     Raises `OSError`.
     """
@@ -68,12 +68,12 @@ def difference(home: Path) -> str:
 
 
 def is_known(home: Path) -> bool:
-    """Is it written down what the pages should be like?"""
+    """Are there checksums for the pages?"""
     return _read(home / NAME) is not None
 
 
 def _sums(path: Path) -> tuple[int, array[int]]:
-    """The size of a page, and the checksum of each."""
+    """The page size, and the checksum of each page."""
     with path.open("rb") as file:
         (size,) = struct.unpack_from(">H", file.read(100).ljust(100, b"\0"), 16)
         size = 65536 if size == 1 else size if size >= 512 and size & (size - 1) == 0 else 4096
@@ -87,7 +87,7 @@ def _sums(path: Path) -> tuple[int, array[int]]:
 
 def _read(path: Path) -> tuple[int, array[int]] | None:
     try:
-        # Whatever is there is not waited for; what is no file says nothing.
+        # Do not block on a pipe; ignore anything but a regular file.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):

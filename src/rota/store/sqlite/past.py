@@ -1,4 +1,4 @@
-"""The questions about attempts that have ended which a `SqliteStore` answers: see `store.base`."""
+"""The queries of a `SqliteStore` about ended attempts: see `store.base`."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _ids = msgspec.json.Decoder(list[int])
 _rows = msgspec.json.Decoder(list[tuple[int, int, str, str, str, str, int, str, str | None, str | None]])
 _hosts = msgspec.json.Decoder(tuple[int, set[str]])
 _sums = msgspec.json.Decoder(list[PastSum])
-#: So many ids are gone through in one statement: what it sorts fits into the cache of a reader.
+#: Ids visited by one statement: what it sorts fits into a reader's cache.
 _PORTION: Final = 1 << 16
-#: So many attempts are decoded at once: meanwhile no other thread goes on.
+#: Attempts decoded at once, while no other thread can run.
 _PAGE: Final = 1000
-#: SQLite works without the interpreter's lock: so many portions are read at once.
+#: Portions read in parallel: SQLite works without the interpreter lock.
 _THREADS: Final = 2
 
 
 class SqlitePast(SqliteSums):
-    """Reads of what is over."""
+    """Reads of ended attempts."""
 
     def past_hosts(self, *, since: float, until: float, limit: int) -> tuple[int, set[str]]:
         with self._reader() as connection:
@@ -68,7 +68,7 @@ class SqlitePast(SqliteSums):
 
         if len(portions) < _THREADS:
             return [row for portion in portions for row in read(portion)]
-        # Each attempt is in one portion, so it does not matter that they are not of the same moment.
+        # Each attempt is in exactly one portion, so the portions may come from different moments.
         with ThreadPoolExecutor(_THREADS, "rota-past") as threads:
             return [row for found in threads.map(read, portions) for row in found]
 

@@ -1,7 +1,7 @@
-"""The questions a `SqliteStore` answers, from any thread, on read-only connections of its own.
+"""The queries of a `SqliteStore`, from any thread, on read-only connections of its own.
 
-Long answers come as one JSON value: fetching them row by row would fight the manager's loop for
-the interpreter lock at every row.
+Long answers come as one JSON value: fetching them row by row would compete with the manager's event loop for the
+interpreter lock at every row.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NONE: Final[Mapping[int, int]] = {}
 
 _ids = msgspec.json.Decoder(list[int])
 _briefs = msgspec.json.Decoder(list[Brief])
-#: Characters of a long list that are read at once; meanwhile no other thread goes on.
+#: Characters of a long list decoded at once, while no other thread can run.
 _SLICE: Final = 1 << 18
 _rows = msgspec.json.Decoder(list[list[Any]])
 #: leased_at, started_at, ended_at, cpu_s
@@ -43,7 +43,7 @@ _ATTEMPT_TIMES: Final = (5, 6, 14, 15)
 
 
 class SqliteReads:
-    """Reads of a database at `path`, which a writer has opened already."""
+    """Reads of a database at `path` that a writer has already opened."""
 
     def __init__(self, path: Path, keys: Keys) -> None:
         self.keys = keys
@@ -52,14 +52,14 @@ class SqliteReads:
         self._shut = False
 
     def close_readers(self) -> None:
-        """Close idle connections now, and those in use when they are given back."""
+        """Close idle connections now, and busy ones when they are returned."""
         self._shut = True
         while self._idle:
             self._idle.pop().close()
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
-        """A connection inside one read transaction: all it reads is of one moment."""
+        """A connection inside one read transaction: everything it reads is from one moment."""
         try:
             connection = self._idle.pop()
         except IndexError:
@@ -252,7 +252,7 @@ def _find(connection: sqlite3.Connection, parts: Sequence[JobsPart], *, limit: i
 
 
 def _united(connection: sqlite3.Connection, clauses: Sequence[Clause]) -> JobsPart:
-    """All that match any clause, each once, as one part."""
+    """One part with all jobs that match any clause, each once."""
     parts = parts_of(connection, clauses)
     if len(parts) == 1:
         return parts[0]

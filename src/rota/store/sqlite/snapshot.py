@@ -1,4 +1,4 @@
-"""Reads everything live from SQLite into a `StoreSnapshot`, when a manager starts."""
+"""Reads all live state from SQLite into a `StoreSnapshot` when a manager starts."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def attempt(row: Sequence[Any]) -> StoredAttempt:
 
 
 def load(connection: sqlite3.Connection, *, path: Path) -> StoreSnapshot:
-    """Remove uploads that were never finished, then read. Raises `StoreRefused` over damage."""
+    """Remove unfinished uploads, then read. Raises `StoreRefused` if the database is damaged."""
     collecting = gc.isenabled()
-    # A million new objects that all stay: a collection while they are made is lost time.
+    # A million new objects, all of which stay: garbage collection meanwhile is wasted time.
     gc.disable()
     try:
         _remove_open_uploads(connection)
@@ -90,7 +90,7 @@ def _read(connection: sqlite3.Connection) -> StoreSnapshot:
 
     next_job, next_spec, next_env = rows("next_ids")[0]
     specs = {n: _spec.decode(text) for n, text in rows("all_specs")}
-    # Of most deployments no specification is in a group: then nothing is looked through for them.
+    # In most deployments no specification is in a group, and this search can be skipped.
     members = {n for n, spec in specs.items() if spec.dep_groups}
     edges = rows("all_edges")
     return StoreSnapshot(
@@ -119,7 +119,7 @@ def _read(connection: sqlite3.Connection) -> StoreSnapshot:
 
 def _live_jobs(connection: sqlite3.Connection) -> list[StoredJob]:
     sql = statements()
-    # Mapped here and not joined there, so that a million jobs share the same few strings.
+    # Mapped here rather than joined in SQL, so that a million jobs share the same few strings.
     groups = {n: (group, user) for n, group, user in connection.execute(sql["all_groups"])}
     submissions = dict(connection.execute(sql["live_submissions"]).fetchall())
     jobs: list[StoredJob] = []

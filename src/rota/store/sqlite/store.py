@@ -1,7 +1,7 @@
-"""The embedded store: one SQLite file, one writer, a commit of a fixed number of statements.
+"""The embedded store: one SQLite file, one writer, and a fixed number of statements per commit.
 
-Only the writer's connection writes or checkpoints; readers have connections of their own. Nothing
-here steps row by row: Python's sqlite3 hands over the interpreter lock at every step.
+Only the writer's connection writes or checkpoints; readers have connections of their own. Nothing here fetches row
+by row: Python's sqlite3 hands over the interpreter lock at every step.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from rota.store.sqlite.statements import statements
 
 log = logging.getLogger("rota.store")
 
-#: Kept free for what was accepted already, and kept aside as ballast.
+#: Kept free for work already accepted, and reserved as ballast.
 RESERVE: Final = 64 << 20
 _BYTES_PER_LIVE_JOB: Final = 4096
-#: The least time between two attempts to set the ballast aside again.
+#: The least time between two attempts to reserve the ballast again.
 _REFILL_EVERY_S: Final = 5.0
 
 _FULL: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE})
@@ -54,7 +54,7 @@ class SqliteStore(SqlitePast):
         run: int = RUN,
         approve: Approve = lambda _deployment: None,
     ) -> None:
-        """`approve` is told whose database there is, under the lock and before anything in it is changed."""
+        """`approve` is called with the database's deployment, under the lock and before anything is changed."""
         self._home = home
         self._clock = clock
         self._reserve = reserve
@@ -110,7 +110,7 @@ class SqliteStore(SqlitePast):
             self._refill()
 
     def holds_home(self) -> bool:
-        """Can no other manager use this home? Another could once it was removed, or something else is there."""
+        """Is this home still exclusively ours? Not if its lock file was removed or replaced."""
         return self._lock.holds()
 
     def can_accept(self, live_jobs: int) -> bool:
@@ -126,14 +126,14 @@ class SqliteStore(SqlitePast):
         if self._closed:
             return
         self._closed = True
-        # The writer goes last: it brings the log home and removes it.
+        # The writer goes last: it checkpoints the log and removes it.
         self.close_readers()
         self._writer.close()
         self._write_down()
         self._lock.release()
 
     def _write_down(self) -> None:
-        """What the file is like, for who opens it next. It can do without, should there be no room."""
+        """Record the page checksums for the next open. They are optional: a full disk is no error."""
         try:
             if not (self._home / f"{DATABASE}-wal").exists():
                 page_sums.write(self._home)
@@ -169,7 +169,7 @@ class SqliteStore(SqlitePast):
             raise _failed(error) from error
 
     def _write_runs(self) -> None:
-        """What was committed is safe whatever happens here; a full disk only puts it off."""
+        """Commits are safe even if this fails; a full disk only postpones it."""
         try:
             self.keys.write_runs(self._writer)
         except sqlite3.Error as error:
@@ -178,7 +178,7 @@ class SqliteStore(SqlitePast):
                 raise _failed(error) from error
 
     def _roll_back(self) -> None:
-        # After some errors SQLite has done it already.
+        # After some errors SQLite has already rolled back.
         if self._writer.in_transaction:
             try:
                 self._writer.execute("ROLLBACK")

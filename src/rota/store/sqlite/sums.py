@@ -1,4 +1,4 @@
-"""The questions about sums and usage that a `SqliteStore` answers: see `store.base`."""
+"""The queries of a `SqliteStore` about sums and usage: see `store.base`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SqliteSums(SqliteReads):
     def accounts(self, *, first: int, end: int) -> Accounts:
         sql = statements()
         with self._reader() as connection:
-            # In one transaction: an attempt is in the sums, or it runs.
+            # In one transaction: an attempt is either in the sums or still running.
             (rows,) = connection.execute(sql["accounts_between"], (first, end)).fetchone()
             (running,) = connection.execute(sql["running_attempts"]).fetchone()
             (asked_since,) = connection.execute(sql["asked_since"]).fetchone()

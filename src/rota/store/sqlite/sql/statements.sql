@@ -1,4 +1,4 @@
--- All statements, each with a name and a description. Those that write a batch take a list of rows as
+-- All statements, each with a name and a description. A statement that writes a batch takes a list of rows as
 -- JSON; `MATERIALIZED` makes SQLite render each row once and not once for each of its columns.
 
 -- name: undo_jobs
@@ -91,7 +91,7 @@ WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
 UPDATE jobs SET replaced_by = v ->> 1 FROM r WHERE jobs.id = v ->> 0;
 
 -- name: insert_edges
--- (parent, dependent): those that a group can re-open.
+-- (parent, dependent): edges that a group can re-open.
 WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
 INSERT OR IGNORE INTO edges (parent, child)
 SELECT v ->> 0, v ->> 1
@@ -313,7 +313,7 @@ INSERT INTO used (kind, id) SELECT 'job', max(id) FROM jobs HAVING max(id) IS NO
 ON CONFLICT (kind) DO UPDATE SET id = max(id, excluded.id);
 
 -- name: remove_children
--- That jobs which are forgotten waited for others; before the jobs themselves, who say for whom.
+-- Child edges of these jobs. Runs before their rows change or go, because those name the parents.
 DELETE FROM children WHERE (parent, child) IN (
     SELECT p.value ->> 0, j.id
     FROM json_each(?) AS r CROSS JOIN jobs AS j ON j.id = r.value ->> 0 CROSS JOIN json_each(j.after) AS p);
@@ -505,7 +505,7 @@ SELECT name, complete FROM dep_groups;
 SELECT parent, child, spec FROM edges CROSS JOIN jobs ON jobs.id = child ORDER BY parent, child;
 
 -- name: gone_wrong
--- For the snapshot: failed and cancelled jobs of these specifications that nobody replaced.
+-- For the snapshot: failed and cancelled jobs of these specifications that were not replaced.
 SELECT id, spec FROM jobs
 WHERE state > 12 AND spec IN (SELECT value FROM json_each(?)) AND replaced_by IS NULL ORDER BY id;
 
@@ -572,7 +572,7 @@ SELECT json_group_array(json_array(key, id, state, spec, after)) FROM (
     WHERE j.id = n.value AND j.replaced_by IS NULL/* also */ ORDER BY j.id);
 
 -- name: namesakes
--- All jobs with these keys in these runs that nobody replaced, as above.
+-- All jobs with these keys in these runs that were not replaced, as above.
 SELECT json_group_array(json_array(key, id, state, spec, after)) FROM (
     SELECT DISTINCT j.key, j.id, j.state, j.spec, j.after
     FROM json_each(?) AS k CROSS JOIN json_each(?) AS r CROSS JOIN keys AS i CROSS JOIN jobs AS j
@@ -600,7 +600,7 @@ WHERE (job, number) > (?, ?) AND (segment > '' OR kept IS NOT NULL)
 ORDER BY job, number LIMIT ?;
 
 -- name: pruned
--- Those of these segments that were pruned.
+-- The pruned ones among these segments.
 SELECT segment FROM pruned WHERE segment IN (SELECT value FROM json_each(?));
 
 -- name: span_of_submission
