@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rota.manager.requests.control import ManagerControl
 from rota.wire import messages as m
-from rota.wire import tokens
+from rota.wire import permissions
 from tests.dose import dose
 from tests.wire.strategies import TAGGED, messages_of, of
 
@@ -77,34 +77,34 @@ def expected(role: str, message: m.Message) -> bool:
 @given(data=st.data())
 def test_each_role_may_send_exactly_its_messages(kind: type[m.Message], data: st.DataObject) -> None:
     message = data.draw(of(kind))
-    roles = [*tokens.ROLES, "key", "lease", "", "ADMIN", "nobody"]
-    assert [r for r in roles if tokens.allowed(r, message)] == [r for r in roles if expected(r, message)]
+    roles = [*permissions.ROLES, "key", "lease", "", "ADMIN", "nobody"]
+    assert [r for r in roles if permissions.allowed(r, message)] == [r for r in roles if expected(r, message)]
 
 
-@pytest.mark.parametrize("role", [*tokens.ROLES, "key", "lease", ""])
+@pytest.mark.parametrize("role", [*permissions.ROLES, "key", "lease", ""])
 @pytest.mark.parametrize("verb", VERBS)
 def test_each_role_may_use_exactly_its_verbs(role: str, verb: str) -> None:
     listed = {"user": USERS_VERBS, "gateway": GATEWAYS_VERBS}.get(role, set())
-    assert tokens.allowed(role, m.Control(1, verb)) is (role == "admin" or verb in listed)
+    assert permissions.allowed(role, m.Control(1, verb)) is (role == "admin" or verb in listed)
 
 
 @given(st.text(max_size=20).filter(lambda verb: verb not in USERS_VERBS | GATEWAYS_VERBS))
 def test_a_verb_that_is_not_listed_is_for_admins_only(verb: str) -> None:
     for role in ("user", "runner", "gateway"):
-        assert not tokens.allowed(role, m.Control(1, verb))
+        assert not permissions.allowed(role, m.Control(1, verb))
 
 
 @given(messages_of())
 def test_no_message_is_open_to_a_user_and_to_a_runner(message: m.Message) -> None:
-    assert not (tokens.allowed("user", message) and tokens.allowed("runner", message))
+    assert not (permissions.allowed("user", message) and permissions.allowed("runner", message))
 
 
 @given(messages_of())
 def test_the_gateway_changes_nothing_in_its_own_name(message: m.Message) -> None:
     if isinstance(message, m.Control):
-        assert tokens.allowed("gateway", message) is (message.verb in GATEWAYS_VERBS)
+        assert permissions.allowed("gateway", message) is (message.verb in GATEWAYS_VERBS)
     else:
-        assert tokens.allowed("gateway", message) is (type(message) in GATEWAY)
+        assert permissions.allowed("gateway", message) is (type(message) in GATEWAY)
 
 
 def test_every_verb_that_the_manager_knows_is_in_this_matrix() -> None:
@@ -121,23 +121,23 @@ def test_every_verb_that_the_manager_knows_is_in_this_matrix() -> None:
 
 @given(messages_of())
 def test_an_admin_may_all_that_a_user_may(message: m.Message) -> None:
-    assert tokens.allowed("admin", message) or not tokens.allowed("user", message)
+    assert permissions.allowed("admin", message) or not permissions.allowed("user", message)
 
 
 def test_every_message_that_somebody_sends_to_the_manager_is_somebodys() -> None:
     sent = {*typing.get_args(m.FromClient), *typing.get_args(m.FromRunner)} - {m.Hello}
-    assert set().union(*tokens.MAY_SEND.values()) == sent
+    assert set().union(*permissions.MAY_SEND.values()) == sent
 
 
-@pytest.mark.parametrize("held", [*tokens.ROLES, "lease", ""])
-@pytest.mark.parametrize("wanted", [*tokens.ROLES, "lease", ""])
+@pytest.mark.parametrize("held", [*permissions.ROLES, "lease", ""])
+@pytest.mark.parametrize("wanted", [*permissions.ROLES, "lease", ""])
 def test_a_token_gives_its_own_role_and_admins_may_be_users(held: str, wanted: str) -> None:
-    may = held in tokens.ROLES and (wanted == held or (held, wanted) == ("admin", "user"))
-    assert tokens.may_be(held, wanted) is may
+    may = held in permissions.ROLES and (wanted == held or (held, wanted) == ("admin", "user"))
+    assert permissions.may_be(held, wanted) is may
 
 
 def test_a_subclass_does_not_inherit_permission() -> None:
     class Sneaky(m.Show, frozen=True, tag="sneaky"):
         pass
 
-    assert not tokens.allowed("admin", Sneaky(1, 1))
+    assert not permissions.allowed("admin", Sneaky(1, 1))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rota.errors import BadInput, Denied, EnvironmentFault, NotFound
 from rota.wire import private_files, tokens
+from rota.wire.permissions import ROLES
 from rota.wire.tokens import TokenBook
 
 NOW = 1_800_000_000.0
@@ -28,7 +29,7 @@ def book(path: Path) -> TokenBook:
     return TokenBook.open(path)
 
 
-@pytest.mark.parametrize("role", tokens.ROLES)
+@pytest.mark.parametrize("role", ROLES)
 def test_a_token_says_its_role_and_is_long_and_random(book: TokenBook, role: str) -> None:
     token = book.create("a", role, now=NOW)
     assert re.fullmatch(rf"rota_{role}_[A-Za-z0-9_-]{{43}}", token)

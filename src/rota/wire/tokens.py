@@ -1,7 +1,8 @@
-"""Who may do what: tokens with roles, the book that knows their hashes, and the one permission table.
+"""Tokens: each has a role and perhaps a user; the token book knows their hashes.
 
 A token is shown once, when it is made; only its SHA-256 is kept. It has 256 random bits, so a plain
-hash is enough. Nothing here reads a clock: `now` is seconds since the epoch.
+hash is enough. Nothing here reads a clock: `now` is seconds since the epoch. What a role may do is in
+`wire.permissions`.
 """
 
 from __future__ import annotations
@@ -16,70 +17,8 @@ from typing import Final
 import msgspec
 
 from rota.errors import BadInput, Denied, EnvironmentFault, NotFound
-from rota.wire import messages as m
 from rota.wire import private_files
-from rota.wire.job_keys import KEY
-
-USER: Final = "user"
-ADMIN: Final = "admin"
-RUNNER: Final = "runner"
-GATEWAY: Final = "gateway"  #: serves browsers: it subscribes to changes and redeems login codes
-ROLES: Final = (USER, ADMIN, RUNNER, GATEWAY)
-
-# ------------------------------------------------------------------ the permission table
-
-_CHANNELS: Final = (
-    *(m.OpenChannel, m.ChannelData, m.ChannelCredit),
-    *(m.ChannelResize, m.ChannelSignal, m.ChannelEnd),
-)
-_JOBS: Final = (
-    *(m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Why, m.Act, m.Modify, m.Watch, m.Taken, m.ReadOutput, m.Stop),
-    *(m.ListLimits, m.GetSite, m.Learned, m.PlanFor, m.Gantt, m.ListPage, m.GetGraph, m.Feed, m.ChangeWalltime),
-    *(m.GetAccounts, m.GetUsage, m.GetHistory, m.ListNodes, m.GetNode, m.ListQuotas, m.GetShares),
-    *_CHANNELS,
-)
-
-#: Which messages each role may send once it has been welcomed. What is not here is refused.
-MAY_SEND: Final[dict[str, frozenset[type[m.Message]]]] = {
-    USER: frozenset({*_JOBS, m.Control}),
-    ADMIN: frozenset({*_JOBS, m.SetLimit, m.SetSite, m.Control}),
-    RUNNER: frozenset({m.Join, m.Report, m.Settle, m.Idle, m.Live, m.LiveEnd, m.Full, m.Piece, m.Relayed}),
-    GATEWAY: frozenset({m.Feed, m.Stop, m.Control}),
-    KEY: frozenset(_CHANNELS),
-}
-#: The verbs of `Control` that a role may use; None: all, and the manager refuses unknown ones.
-MAY_CONTROL: Final[dict[str, frozenset[str] | None]] = {
-    USER: frozenset({"status", "doctor", "ping", "metrics", "ui-link", "ui-leave"}),
-    ADMIN: None,
-    RUNNER: frozenset(),
-    GATEWAY: frozenset({"ping", "ui-redeem", "token-check"}),
-    KEY: frozenset(),
-}
-#: What the holder of a token may ask to be in `Hello`.
-MAY_BE: Final[dict[str, frozenset[str]]] = {
-    USER: frozenset({USER}),
-    ADMIN: frozenset({ADMIN, USER}),
-    RUNNER: frozenset({RUNNER}),
-    GATEWAY: frozenset({GATEWAY}),
-}
-
-
-def allowed(role: str, message: m.Message) -> bool:
-    """May a peer that was welcomed as `role` send this message?"""
-    if type(message) not in MAY_SEND.get(role, ()):
-        return False
-    if isinstance(message, m.Control):
-        verbs = MAY_CONTROL[role]
-        return verbs is None or message.verb in verbs
-    return not (isinstance(message, m.Learned) and message.forget and role != ADMIN)
-
-
-def may_be(held: str, wanted: str) -> bool:
-    """May the holder of a token of role `held` be welcomed as `wanted`?"""
-    return wanted in MAY_BE.get(held, ())
-
-
-# ------------------------------------------------------------------ the book
+from rota.wire.permissions import ADMIN, GATEWAY, ROLES, RUNNER
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _VERSION: Final = 1

@@ -26,7 +26,8 @@ from rota.manager.watch.watches import Watches
 from rota.pools.base import DelegatedPool, Pool
 from rota.wire import messages as m
 from rota.wire.job_keys import KEY
-from rota.wire.tokens import RUNNER, TokenBook, allowed, may_be
+from rota.wire.permissions import RUNNER, allowed, may_be
+from rota.wire.tokens import TokenBook
 
 log = logging.getLogger("rota.manager")
 

@@ -12,7 +12,7 @@ from rota.core.world import World
 from rota.errors import Denied, NotFound
 from rota.manager.peers.peer import Peer
 from rota.store.base import Clause, Store
-from rota.wire.tokens import ADMIN
+from rota.wire.permissions import ADMIN
 from rota.wire.views import JobView
 
 

@@ -26,7 +26,7 @@ from rota.manager.views.queries import Queries
 from rota.plan.policy.limits import Limit
 from rota.store.base import Store
 from rota.wire import messages as m
-from rota.wire.tokens import ADMIN
+from rota.wire.permissions import ADMIN
 
 #: No walltime is longer.
 _LONGEST_S: Final = 2.0**53

@@ -12,7 +12,8 @@ from rota.manager.peers.certificate import DeploymentCertificate
 from rota.manager.peers.logins import PREFIX, BrowserSession, Logins, SessionCreator
 from rota.manager.peers.peer import Peer, hang_up, owner
 from rota.plan.language.hostlist import check_name
-from rota.wire.tokens import ADMIN, RUNNER, TokenBook, TokenRecord
+from rota.wire.permissions import ADMIN, RUNNER
+from rota.wire.tokens import TokenBook, TokenRecord
 from rota.wire.views import NewSessionView, NewTokenView, TokenView
 
 log = logging.getLogger("rota.manager")
