@@ -27,8 +27,8 @@ from typing import NamedTuple, Protocol
 
 from deployment import print_table, save
 from rota.core.learning.model import Model
+from rota.core.learning.next_attempt_size import after_failure, decide, round_mem
 from rota.core.learning.observation import Observation
-from rota.core.learning.sizing import after_failure, decide, round_mem
 from rota.plan.size import Size
 
 G = 1 << 30

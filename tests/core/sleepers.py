@@ -8,8 +8,8 @@ import msgspec
 
 from rota.core import effects as e
 from rota.core.jobs.explain import why
-from rota.core.machines.energy import state_of
 from rota.core.machines.energy_rules import EnergyRules
+from rota.core.machines.sleep_and_wake import state_of
 from rota.plan.site.node_facts import NodeFacts
 from tests.core.machine import GIB, Machine
 from tests.core.runners import ModelRunner

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.wire.answers import OutputPart
-from rota.wire.gaps import NOT_KEPT, mark
+from rota.wire.missing_output import NOT_KEPT, mark
 
 #: The code for a middle that was dropped because the output exceeded `keep_output`.
 LEFT_OUT: Final = "not_kept"

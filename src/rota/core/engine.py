@@ -19,7 +19,7 @@ from rota.core.jobs import actions, modification, removal
 from rota.core.jobs.dependencies import enter_waiting, waiting_state
 from rota.core.jobs.retry import MAX_DELAY_S
 from rota.core.learning import estimate
-from rota.core.machines import energy, fencing, host_hours, host_usage, runners, suspected_hosts
+from rota.core.machines import fencing, host_hours, host_usage, runners, sleep_and_wake, suspected_hosts
 from rota.core.site import limits, manager_pause, plan_news, promised_starts, site_records
 from rota.core.site.planning_terms import WorldTerms
 from rota.core.states import State
@@ -43,14 +43,14 @@ def _on_host_appeared(world: World, turn: Turn, event: events.HostAppeared) -> N
 def _on_runner_joined(world: World, turn: Turn, event: events.RunnerJoined) -> None:
     runners.on_runner_joined(world, turn, event)
     manager_pause.recall_from_joined(world, turn, event.runner)
-    energy.follow_node(world, turn, event.host)
+    sleep_and_wake.follow_node(world, turn, event.host)
 
 
 def _on_runner_parted(world: World, turn: Turn, event: events.RunnerParted) -> None:
     runner = world.runners.get(event.runner)
     runners.on_runner_parted(world, turn, event)
     if runner is not None:
-        energy.follow_node(world, turn, runner.host)
+        sleep_and_wake.follow_node(world, turn, runner.host)
 
 
 def _on_output_outdated(_world: World, turn: Turn, event: events.OutputOutdated) -> None:
@@ -77,7 +77,7 @@ _HANDLERS: dict[type[events.Event], _Handler] = {
     events.HostAppeared: _on_host_appeared,
     events.RunnerJoined: _on_runner_joined,
     events.RunnerParted: _on_runner_parted,
-    events.PowerCommandEnded: energy.on_power_command_ended,
+    events.PowerCommandEnded: sleep_and_wake.on_power_command_ended,
     events.HostHealed: suspected_hosts.on_host_healed,
     events.HostFenced: fencing.on_host_fenced,
     events.ServerScriptEnded: on_server_script_ended,
@@ -136,7 +136,7 @@ class Engine:
         if not manager_pause.starts_nothing(self.world):
             grant_leases(self.world, turn)
         if ticked:
-            energy.manage_energy(self.world, turn)  # only now: jobs that wait have been planned
+            sleep_and_wake.manage_energy(self.world, turn)  # only now: jobs that wait have been planned
         if self.world.moves_noted:
             promised_starts.note_pending_moves(self.world, turn)
         while self.world.placement.has_news and plan_news.act_on_plan(self.world, turn):

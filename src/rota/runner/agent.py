@@ -25,8 +25,8 @@ from rota.runner.end.task_signals import TaskSignals
 from rota.runner.end.termination import Terminator
 from rota.runner.end.watchdog import Watchdog
 from rota.runner.enter.channels import JobChannels
-from rota.runner.enter.conduits import Conduits
 from rota.runner.enter.consoles import Consoles
+from rota.runner.enter.exec_streams import Conduits
 from rota.runner.enter.relay import Relay
 from rota.runner.identity import RunnerIdentity
 from rota.runner.log import say, say_exception

@@ -6,7 +6,7 @@ import os
 import socket
 
 from rota.boot import boot_id
-from rota.runner.contain import mark, procfs
+from rota.runner.contain import process_mark, procfs
 from rota.runner.report import journal
 
 
@@ -33,7 +33,7 @@ class RunnerIdentity:
         seen = procfs.process(self.pid)
         self.start_time = seen.start_time if seen is not None else 0
         self.id, self.directory, self._lock = self._claim(root)
-        mark.set_node(node_of(self.id))
+        process_mark.set_node(node_of(self.id))
 
     def _claim(self, root: str) -> tuple[str, str, int]:
         os.makedirs(root, mode=0o700, exist_ok=True)

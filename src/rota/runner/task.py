@@ -12,10 +12,10 @@ from rota.core.attempts.leases import Started
 from rota.core.jobs.job import Outcome
 from rota.plan.size import Size
 from rota.runner import libc
-from rota.runner.contain import mark
+from rota.runner.contain import process_mark
 from rota.runner.contain.fence import Fence
 from rota.runner.end.behaviour_progress import BehaviourProgress
-from rota.runner.enter.conduit import Conduit
+from rota.runner.enter.exec_stream import Conduit
 from rota.runner.output.capture import Capture
 from rota.runner.report.journal import Intent, Key, Spawned, pack
 from rota.runner.start.cores import Share
@@ -142,7 +142,7 @@ class Task:
         self.spec = spec
         self.block = pack((Intent(job, attempt, token, env.scratch_goes),))
         self.job_entry = job_entry(job)
-        self.lease_entry = mark.entry(token)
+        self.lease_entry = process_mark.entry(token)
         #: The command line, if nothing is special about it and a plain shell can run it.
         self.text: bytes | None = None
         if grant.element is not None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from rota.plan.planner.entry import BLOCKED, PlanEntry
+from rota.plan.planner.plan_entry import BLOCKED, PlanEntry
 from rota.plan.planner.planner import Planner
 from rota.plan.reasons import Waits
 from rota.sim import dependencies

@@ -19,8 +19,8 @@ from rota.client.printed import Absent
 from rota.core.states import State
 from rota.errors import EnvironmentFault
 from rota.spool import SpoolQueue
-from rota.wire.gaps import NOT_KEPT, mark
 from rota.wire.messages import Chunk, Ended, Progress
+from rota.wire.missing_output import NOT_KEPT, mark
 
 
 class FakeClient:

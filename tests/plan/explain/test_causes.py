@@ -15,7 +15,7 @@ from rota.plan.explain.why_waiting import why
 from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
 from rota.plan.need import LimitUse
-from rota.plan.planner.entry import WAITING
+from rota.plan.planner.plan_entry import WAITING
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.policy import Policy, Queue
 from rota.plan.policy.quotas import Quotas

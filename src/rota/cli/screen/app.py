@@ -17,14 +17,14 @@ from textual.widgets import DataTable, Footer, Input, Static, TabbedContent, Tab
 
 from rota.cli.render.status_text import busiest
 from rota.cli.render.text import count, harmless
+from rota.cli.screen.data_thread import PAGE, SEARCHED, ManagerLost, Notice, Refreshed, Refresher, TableView
 from rota.cli.screen.details import Details
 from rota.cli.screen.dialogs import Help, Question
 from rota.cli.screen.line_filter import HarmlessLines
-from rota.cli.screen.refresher import PAGE, SEARCHED, ManagerLost, Notice, Refreshed, Refresher, TableView
+from rota.cli.screen.refreshed_table import RowTable
 from rota.cli.screen.row_filter import Filter, parse_filter
 from rota.cli.screen.rows import GROUPS, RED, RUNNING, TABS, Tab, command, group_row
 from rota.cli.screen.summary import summary
-from rota.cli.screen.table import RowTable
 from rota.client.fields.values import with_commas
 from rota.core.jobs.reason_texts import sentence
 from rota.errors import BadInput

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from rota.cli.session.interruptible_writer import InterruptibleWriter
 from rota.core.states import TERMINAL
-from rota.wire.gaps import NOT_KEPT, mark
 from rota.wire.messages import Chunk, Ended, Progress
+from rota.wire.missing_output import NOT_KEPT, mark
 
 if TYPE_CHECKING:
     from collections.abc import Callable

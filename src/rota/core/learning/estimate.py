@@ -10,9 +10,9 @@ from rota.core.effects import SendReply
 from rota.core.events import LearningForgotten
 from rota.core.jobs.job import Job, Outcome
 from rota.core.learning.model import CachedSize, Model
+from rota.core.learning.next_attempt_size import Decision, advice, after_failure, decide
 from rota.core.learning.observation import LACKED, Observation, at_most, to_row
 from rota.core.learning.program import program_of
-from rota.core.learning.sizing import Decision, advice, after_failure, decide
 from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import NotFound

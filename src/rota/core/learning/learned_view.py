@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from rota.core.learning.model import Model
+from rota.core.learning.next_attempt_size import round_mem, round_time
 from rota.core.learning.observation import COMPLETE, LACKED, RESOURCES, Observation, Resource
-from rota.core.learning.sizing import round_mem, round_time
 
 
 class LearnedGroup(Struct, frozen=True, kw_only=True):

@@ -10,9 +10,9 @@ import msgspec
 from rota.core.effects import SendReply
 from rota.core.events import SiteChanged
 from rota.core.jobs.actions import kill_on_hosts
-from rota.core.machines.energy import allow_waking_again
 from rota.core.machines.hosts import own_resources
 from rota.core.machines.nodes import follow_records, refuse_used_nodes
+from rota.core.machines.sleep_and_wake import allow_waking_again
 from rota.core.site.policy import refuse_used_queues, rules_of
 from rota.core.turn import NO_JOB_ID, Turn
 from rota.core.world import World

@@ -23,7 +23,7 @@ from rota.manager.metrics.rates import Rates
 from rota.manager.output.pruning import Pruner
 from rota.manager.peers.peer import Peer
 from rota.manager.peers.runners import Runners
-from rota.manager.submit.library import Library
+from rota.manager.submit.spec_library import Library
 from rota.manager.watch.watches import Watches
 from rota.plan.placement import Given
 from rota.settings import Settings

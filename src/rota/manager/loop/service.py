@@ -49,7 +49,7 @@ from rota.manager.requests.questions import Questions
 from rota.manager.requests.selection import Selection
 from rota.manager.requests.watch_requests import WatchRequests
 from rota.manager.submit.admission import Admission
-from rota.manager.submit.library import Library
+from rota.manager.submit.spec_library import Library
 from rota.manager.submit.uploads import Uploads
 from rota.manager.views.forecast import Forecasts
 from rota.manager.views.listing import Listings

@@ -19,8 +19,8 @@ from rota.manager.peers.peer import Peer
 from rota.manager.requests.selection import Selection
 from rota.manager.submit import modify
 from rota.manager.submit.admission import Admission
-from rota.manager.submit.library import Library
 from rota.manager.submit.lookups import load_jobs
+from rota.manager.submit.spec_library import Library
 from rota.manager.views import limits
 from rota.manager.views.queries import Queries
 from rota.plan.policy.limits import Limit

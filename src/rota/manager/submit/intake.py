@@ -10,8 +10,8 @@ from rota.core.jobs.job import Command, Condition, Job, Parent, Spec
 from rota.core.submit.identity import KeyMaker, key_maker
 from rota.errors import BadInput
 from rota.manager.submit.admission import Admission
-from rota.manager.submit.library import Library
 from rota.manager.submit.lookups import ArrayElements, EarlierJobs, JobsByCommand, LastInput, line_of
+from rota.manager.submit.spec_library import Library
 from rota.manager.submit.specs import LONGEST_NAME, MAX_ARGUMENT, check_spec, check_texts, spec_from
 from rota.manager.views.limits import resolve
 from rota.plan.policy.limits import Limit, Limits

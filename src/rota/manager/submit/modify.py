@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from rota.core.jobs.job import AsWritten, Spec
 from rota.errors import BadInput
 from rota.manager.submit.admission import Admission, Admitted
-from rota.manager.submit.library import Library
+from rota.manager.submit.spec_library import Library
 from rota.manager.submit.specs import check_spec
 from rota.manager.submit.terms import modified
 from rota.manager.views.limits import resolve

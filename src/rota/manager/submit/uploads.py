@@ -20,7 +20,6 @@ from rota.manager.peers.ownership import restricted
 from rota.manager.peers.peer import Peer
 from rota.manager.submit.admission import Admission
 from rota.manager.submit.intake import Intake
-from rota.manager.submit.library import Library
 from rota.manager.submit.lookups import (
     ArrayElements,
     EarlierJobs,
@@ -35,6 +34,7 @@ from rota.manager.submit.lookups import (
     look_before,
     look_up,
 )
+from rota.manager.submit.spec_library import Library
 from rota.manager.watch.tails import OutputTails
 from rota.store.base import Store
 from rota.wire import messages as m

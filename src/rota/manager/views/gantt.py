@@ -24,7 +24,7 @@ from rota.manager.views.gantt_past import Past, PastRows, PastWindow
 from rota.manager.views.gantt_rows import ChartBar
 from rota.plan.explain.causes import MOST_ENTRIES
 from rota.plan.language.hostlist import natural
-from rota.plan.planner import entry as entries
+from rota.plan.planner import plan_entry as entries
 from rota.plan.planner.endangered import danger
 from rota.plan.planner.planner import Planner
 from rota.plan.site.availability import HORIZON_S, closed_spans

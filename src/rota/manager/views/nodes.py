@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from rota.core.attempts.held_resources import cores_held, holders
-from rota.core.machines.energy import WORDS
 from rota.core.machines.hosts import agents, away_word, counted_cores
+from rota.core.machines.sleep_and_wake import WORDS
 from rota.core.world import World
 from rota.manager.views.limits import view as limits_view
 from rota.plan.language.hostlist import natural

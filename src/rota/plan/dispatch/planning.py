@@ -22,7 +22,7 @@ from rota.plan.packing.job_classes import JobClass
 from rota.plan.packing.packing import Packing
 from rota.plan.placement import Chosen, News, Opened, Outlook, Planned, Terms, Waiting
 from rota.plan.planner.planner import Planner
-from rota.plan.planner.waking import next_starts
+from rota.plan.planner.sleeping_hosts import next_starts
 from rota.plan.policy.limits import Limits
 from rota.plan.reasons import Waits
 from rota.plan.size import Capacity, Size

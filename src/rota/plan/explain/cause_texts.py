@@ -17,9 +17,9 @@ from rota.plan.explain.trials import (
     UNTIL,
     WALLTIME,
 )
-from rota.plan.planner import waking
-from rota.plan.planner.entry import RUNNING, PlanEntry
+from rota.plan.planner import sleeping_hosts
 from rota.plan.planner.plan import Plan
+from rota.plan.planner.plan_entry import RUNNING, PlanEntry
 from rota.plan.planner.unusable_hosts import NAMED, away_hosts, listed, quoted
 from rota.plan.reasons import Cause, Waits
 from rota.plan.site.resources import Site
@@ -54,7 +54,7 @@ def told(causes: Causes, each: FoundCause, then: str) -> list[Waits]:
         case "jobs":
             return [held(entry, each.jobs, then)]
         case "asleep":
-            found = waking.why(causes.plan, entry)
+            found = sleeping_hosts.why(causes.plan, entry)
             if found is None:
                 sleep = "sleeps" if len(each.hosts) == 1 else "sleep"
                 found = Waits("asleep", f"{listed(each.hosts)} {sleep}, and would wake no sooner{then}")

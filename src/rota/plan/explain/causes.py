@@ -23,9 +23,9 @@ from rota.plan.explain.trials import (
     CauseTrial,
     TrialResult,
 )
-from rota.plan.planner import search, waking
-from rota.plan.planner.entry import WAITING, PlanEntry
+from rota.plan.planner import search, sleeping_hosts
 from rota.plan.planner.plan import Plan
+from rota.plan.planner.plan_entry import WAITING, PlanEntry
 from rota.plan.policy.quota_rules import QuotaRule
 
 #: No trials in larger plans: a copy of the plan would take too long.
@@ -99,7 +99,7 @@ class Causes:
             yield Candidate(WALLTIME)
         yield from (Candidate("quota", rule=rule) for rule in self.trial.rules())
         yield from (Candidate("limit", limit=name) for name in self.trial.limits())
-        waits_to_wake = bool(site.asleep) and waking.why(plan, entry) is not None
+        waits_to_wake = bool(site.asleep) and sleeping_hosts.why(plan, entry) is not None
         if waits_to_wake:
             yield Candidate(ASLEEP)
         yield Candidate(JOBS)

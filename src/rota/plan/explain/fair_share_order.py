@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from rota.plan.planner import ranking
-from rota.plan.planner.entry import PlanEntry
 from rota.plan.planner.plan import Plan
+from rota.plan.planner.plan_entry import PlanEntry
 from rota.plan.policy.fair_share_report import share_report
 from rota.plan.policy.usage_history import UserProject
 from rota.plan.reasons import Waits

@@ -9,8 +9,8 @@ import msgspec
 
 from rota.errors import Bug
 from rota.plan.planner import passes
-from rota.plan.planner.entry import PlanEntry
 from rota.plan.planner.plan import Plan
+from rota.plan.planner.plan_entry import PlanEntry
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.priority_class import PriorityClass
 from rota.plan.planner.suspended_job import ExactShape, SuspendedJob

@@ -9,8 +9,8 @@ from typing import Final
 from rota.plan.explain.cause_texts import MOST, ids_text
 from rota.plan.explain.replanning import OWN, lifted
 from rota.plan.explain.trials import CauseTrial
-from rota.plan.planner.entry import WAITING, PlanEntry
 from rota.plan.planner.plan import Plan
+from rota.plan.planner.plan_entry import WAITING, PlanEntry
 from rota.plan.reasons import Cause, Waits
 
 #: Not in larger plans: all jobs would have to be planned again, several times.

@@ -13,8 +13,8 @@ import msgspec
 
 from rota.plan.explain.plan_copy import copy_plan
 from rota.plan.planner import search
-from rota.plan.planner.entry import SUSPENDED, Option, PlanEntry
 from rota.plan.planner.plan import Plan
+from rota.plan.planner.plan_entry import SUSPENDED, Option, PlanEntry
 from rota.plan.policy.quota_counters import QuotaCounter
 from rota.plan.policy.quota_rules import QuotaRule
 from rota.plan.policy.quotas import QuotaCounters

@@ -9,10 +9,10 @@ from rota.plan.explain.cause_texts import MOST, held, told
 from rota.plan.explain.fair_share_order import first_by_share
 from rota.plan.explain.rivals import is_its_turn, rivals, with_rivals
 from rota.plan.language.hostlist import fold
-from rota.plan.planner import waking
+from rota.plan.planner import sleeping_hosts
 from rota.plan.planner.endangered import danger
-from rota.plan.planner.entry import PlanEntry
 from rota.plan.planner.plan import Plan
+from rota.plan.planner.plan_entry import PlanEntry
 from rota.plan.planner.shortfall import count_missing, missing_now
 from rota.plan.planner.unusable_hosts import away_hosts, nowhere
 from rota.plan.reasons import Cause, Waits
@@ -162,7 +162,7 @@ def _ahead(plan: Plan, entry: PlanEntry) -> list[int]:
 def _held_up(plan: Plan, entry: PlanEntry, when: str) -> Waits:
     """The jobs that hold its resources until it begins."""
     assert entry.start is not None
-    if (asleep := waking.why(plan, entry)) is not None:
+    if (asleep := sleeping_hosts.why(plan, entry)) is not None:
         return asleep
     before = [other for other in plan.entries.values() if _goes_before(plan, entry, other)]
     holders = [other for other in before if plan.counted or other.resources & entry.resources]

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from rota.plan.forecast.free_capacity import CapacityPiece, FreeCapacity
 from rota.plan.forecast.waiting_jobs import Commitment, EqualJobs, Forecast, Key
-from rota.plan.planner.entry import RUNNING, WAITING, PlanEntry
 from rota.plan.planner.plan import Plan
+from rota.plan.planner.plan_entry import RUNNING, WAITING, PlanEntry
 from rota.plan.planner.shortfall import begins_with_rest, is_lacking, missing_words
 from rota.plan.reasons import Waits
 

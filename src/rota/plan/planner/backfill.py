@@ -12,8 +12,8 @@ from math import inf, nextafter
 from typing import Final
 
 from rota.plan.planner import search
-from rota.plan.planner.entry import WAITING, PlanEntry, Rank, by_rank
 from rota.plan.planner.plan import Plan
+from rota.plan.planner.plan_entry import WAITING, PlanEntry, Rank, by_rank
 from rota.plan.planner.priority_class import PriorityClass
 from rota.plan.timeline.holes import Holes, merged
 

@@ -10,8 +10,8 @@ from rota.plan.planner import (
     starting,
     suspension,
 )
-from rota.plan.planner.entry import BLOCKED, RUNNING, SUSPENDED, WAITING, PlanEntry
 from rota.plan.planner.plan import Plan
+from rota.plan.planner.plan_entry import BLOCKED, RUNNING, SUSPENDED, WAITING, PlanEntry
 from rota.plan.planner.timesharing import may_share
 from rota.plan.policy.quota_rules import quota_subject
 from rota.plan.reasons import Waits

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from heapq import heappush
 
 from rota.plan.planner import backfill, passes
-from rota.plan.planner.entry import PlanEntry, by_rank
 from rota.plan.planner.expected_end import new_end
 from rota.plan.planner.plan import Plan
+from rota.plan.planner.plan_entry import PlanEntry, by_rank
 from rota.plan.planner.timesharing import may_share
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rota.plan.planner import backfill, besteffort
-from rota.plan.planner.entry import WAITING
 from rota.plan.planner.plan import Pass, Plan
+from rota.plan.planner.plan_entry import WAITING
 from rota.plan.reasons import Moved
 
 

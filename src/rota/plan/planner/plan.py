@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from rota.plan.ask import Ask
 from rota.plan.language.request import ResourceGroup
-from rota.plan.planner.entry import RUNNING, WAITING, PlanEntry, by_rank
+from rota.plan.planner.plan_entry import RUNNING, WAITING, PlanEntry, by_rank
 from rota.plan.planner.priority_class import PriorityClass
 from rota.plan.planner.suspended_job import SuspendedJob
 from rota.plan.policy.decay import Usage

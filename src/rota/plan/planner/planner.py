@@ -19,8 +19,8 @@ from rota.plan.planner import (
     suspension,
     timers,
 )
-from rota.plan.planner.entry import Begin, PlanEntry
 from rota.plan.planner.plan import Plan
+from rota.plan.planner.plan_entry import Begin, PlanEntry
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import Policy
 from rota.plan.policy.quotas import Quotas

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from rota.plan.planner import backfill
-from rota.plan.planner.entry import PlanEntry, Rank, by_rank
 from rota.plan.planner.plan import Plan
+from rota.plan.planner.plan_entry import PlanEntry, Rank, by_rank
 from rota.plan.planner.priority_class import PriorityClass
 from rota.plan.planner.timesharing import WHOLE
 from rota.plan.policy.fair_share import Targets

@@ -9,8 +9,8 @@ from typing import Final
 
 from rota.plan.planner import backfill, preemption_notice, search
 from rota.plan.planner.endangered import closed_then
-from rota.plan.planner.entry import PlanEntry, by_rank
 from rota.plan.planner.plan import Plan
+from rota.plan.planner.plan_entry import PlanEntry, by_rank
 from rota.plan.planner.shortfall import missing_now
 from rota.plan.planner.timesharing import may_share
 from rota.plan.planner.unusable_hosts import nowhere

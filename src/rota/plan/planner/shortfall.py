@@ -10,7 +10,7 @@ from rota.plan.planner.timesharing import may_share
 from rota.plan.site.bitset import positions
 
 if TYPE_CHECKING:
-    from rota.plan.planner.entry import PlanEntry
+    from rota.plan.planner.plan_entry import PlanEntry
 
 #: How many hosts and jobs are named.
 _NAMED: Final = 5

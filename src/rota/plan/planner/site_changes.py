@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from math import inf
 
 from rota.plan.planner import backfill, passes, ranking, search, suspension
-from rota.plan.planner.entry import WAITING, PlanEntry
 from rota.plan.planner.plan import Plan
+from rota.plan.planner.plan_entry import WAITING, PlanEntry
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import Policy
 from rota.plan.policy.quotas import Quotas

@@ -17,9 +17,9 @@ from rota.plan.planner import (
     search,
     starting,
 )
-from rota.plan.planner.entry import RUNNING, WAITING, PlanEntry
 from rota.plan.planner.expected_end import new_end
 from rota.plan.planner.plan import Plan
+from rota.plan.planner.plan_entry import RUNNING, WAITING, PlanEntry
 from rota.plan.reasons import Waits
 from rota.plan.timeline.slots import Slots
 

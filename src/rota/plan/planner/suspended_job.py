@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.plan.planner.entry import Option, PlanEntry
+from rota.plan.planner.plan_entry import Option, PlanEntry
 from rota.plan.reasons import Waits
 from rota.plan.timeline.shapes import Shape, Short
 

@@ -14,8 +14,8 @@ from rota.plan.planner import (
     starting,
     suspension,
 )
-from rota.plan.planner.entry import WAITING
 from rota.plan.planner.plan import Plan
+from rota.plan.planner.plan_entry import WAITING
 from rota.plan.planner.ranking import REFRESH_S
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable
 
-from rota.runner.contain import mark, procfs
+from rota.runner.contain import process_mark, procfs
 from rota.runner.contain.procfs import Process
 from rota.runner.task import Task
 
@@ -103,9 +103,9 @@ def _owner(subtree: list[Process], tasks: Iterable[Task]) -> Task | None:
             inside = task.fence.pids()
             if any(seen.pid in inside for seen in subtree):
                 return task
-    entries = {mark.value(task.key[2]): task for task in tasks}
+    entries = {process_mark.value(task.key[2]): task for task in tasks}
     for seen in subtree:
-        value = procfs.environ_value(seen.pid, mark.VARIABLE)
+        value = procfs.environ_value(seen.pid, process_mark.VARIABLE)
         if value is not None and value in entries:
             return entries[value]
     return None

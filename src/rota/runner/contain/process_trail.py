@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from rota.runner.contain import mark, procfs
+from rota.runner.contain import process_mark, procfs
 
 
 class ProcessTrail:
     """The processes of one attempt."""
 
     def __init__(self, token: int | None = None) -> None:
-        self._lease = b"" if token is None else mark.value(token)
+        self._lease = b"" if token is None else process_mark.value(token)
         self._known: dict[int, int] = {}  #: pid -> start time
         self._sessions: dict[int, int] = {}  #: the same for leaders of sessions
 
@@ -58,4 +58,8 @@ class ProcessTrail:
             leader = table.get(seen.session)
             # A number is not used again while a session of that number is left.
             return leader is None or leader.start_time == self._sessions[seen.session]
-        return bool(self._lease) and seen.alive and procfs.environ_value(seen.pid, mark.VARIABLE) == self._lease
+        return (
+            bool(self._lease)
+            and seen.alive
+            and procfs.environ_value(seen.pid, process_mark.VARIABLE) == self._lease
+        )

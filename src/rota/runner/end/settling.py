@@ -13,7 +13,7 @@ import time
 from rota.core.attempts.leases import Finished
 from rota.core.jobs.job import Outcome
 from rota.runner import clock
-from rota.runner.contain import fences, mark, procfs, signals
+from rota.runner.contain import fences, process_mark, procfs, signals
 from rota.runner.contain.fence import Fence
 from rota.runner.identity import node_of
 from rota.runner.log import say
@@ -206,7 +206,7 @@ def _survivors(
     for lease in leases:
         key = lease.intent.key
         roots[key] = {pid for pid, start in known.get(key, {}).items() if _same(table, pid, start)}
-        by_mark[mark.value(lease.intent.token, node)] = key
+        by_mark[process_mark.value(lease.intent.token, node)] = key
         if lease.spawned is not None:
             roots[key].update(_of_session(table, lease.spawned))
         if (fence := fenced[key]) is not None:
@@ -214,7 +214,7 @@ def _survivors(
     own = os.getpid()
     for pid, seen in table.items():
         if seen.alive and pid != own:
-            value = procfs.environ_value(pid, mark.VARIABLE)
+            value = procfs.environ_value(pid, process_mark.VARIABLE)
             if value is not None and value in by_mark:
                 roots[by_mark[value]].add(pid)
     found = {}

@@ -15,10 +15,10 @@ from rota.runner import libc
 from rota.runner.contain.signals import signal_sessions
 from rota.runner.contain.task_containment import Containment
 from rota.runner.current_rules import CurrentRules
-from rota.runner.enter.conduit import Conduit
-from rota.runner.enter.conduits import Conduits
 from rota.runner.enter.consoles import Consoles
 from rota.runner.enter.entry_point import EntryPoint, entry_point
+from rota.runner.enter.exec_stream import Conduit
+from rota.runner.enter.exec_streams import Conduits
 from rota.runner.enter.relay import Relay
 from rota.runner.enter.terminal import Terminal
 from rota.runner.log import say_exception

@@ -8,8 +8,8 @@ from rota.core.jobs.job import Outcome
 from rota.runner.contain.signals import signal_sessions
 from rota.runner.current_rules import CurrentRules
 from rota.runner.end.termination import Terminator
-from rota.runner.enter.conduit import Conduit
-from rota.runner.enter.conduits import Conduits
+from rota.runner.enter.exec_stream import Conduit
+from rota.runner.enter.exec_streams import Conduits
 from rota.runner.enter.terminal import Terminal
 from rota.runner.log import say
 from rota.runner.loop import Loop

@@ -18,7 +18,7 @@ import msgspec
 
 from rota.errors import WireError
 from rota.runner.contain.task_containment import Containment
-from rota.runner.enter.conduits import Conduits
+from rota.runner.enter.exec_streams import Conduits
 from rota.runner.log import say
 from rota.runner.report.connection import Connection
 from rota.runner.report.journal import Key

@@ -15,7 +15,7 @@ from rota.core.attempts.leases import Finished, NodeFault, Phase
 from rota.core.jobs.job import Outcome
 from rota.plan.size import CORE, Size
 from rota.runner import libc
-from rota.runner.contain import mark, procfs, signals
+from rota.runner.contain import process_mark, procfs, signals
 from rota.runner.contain.task_containment import Containment
 from rota.runner.current_rules import CurrentRules
 from rota.runner.end.behaviour_progress import outcome_word
@@ -101,7 +101,7 @@ class NodeHooks:
                 b"ROTA_NODE=" + os.fsencode(self._identity.host),
                 b"ROTA_JOB_ID=%d" % key[0],
                 b"ROTA_ATTEMPT=%d" % key[1],
-                mark.entry(key[2]),  # identifies the processes that it leaves
+                process_mark.entry(key[2]),  # identifies the processes that it leaves
                 *entries,
             ],
             own.get(b"PATH", b"/usr/sbin:/usr/bin:/sbin:/bin"),

@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from rota.cli.command import Invocation, command
-from rota.cli.commands.jobs.act import MODIFIED, tell
+from rota.cli.commands.jobs.kill_retry_hold import MODIFIED, tell
 from rota.cli.input.job_options import NAMES, given, options_for
 from rota.cli.input.selectors import selectors
 

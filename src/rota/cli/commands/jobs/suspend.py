@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rota.cli.command import Invocation, command
-from rota.cli.commands.jobs.act import tell
+from rota.cli.commands.jobs.kill_retry_hold import tell
 from rota.cli.input.selectors import selectors
 
 

@@ -259,7 +259,7 @@ def node_findings(nodes: list[NodeView], site: dict[str, dict[str, Any]]) -> Ite
 
     `site`: records of hosts and their energy.
     """
-    from rota.core.machines.energy import SLEEPING
+    from rota.core.machines.sleep_and_wake import SLEEPING
 
     usable = [each for each in nodes if each.usable]
     cores = sum(each.cores for each in usable)

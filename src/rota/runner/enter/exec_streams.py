@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 from typing import Protocol
 
-from rota.runner.enter.conduit import Conduit
+from rota.runner.enter.exec_stream import Conduit
 from rota.runner.enter.terminal import Terminal
 from rota.runner.report.connection import Connection
 from rota.wire import channels as c
