@@ -1,6 +1,6 @@
-"""Jobs gathered into batches, the pieces of a submission; what they share is stored once.
+"""Gathers jobs into batches, the pieces of a submission. What the jobs share is stored once.
 
-Plain commands are the hot path: they cost a few list operations for thousands of them.
+Plain commands are the hot path: thousands of them cost a few list operations.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from rota.client.submit_environment import captured_environment
 from rota.errors import BadInput
 from rota.wire.messages import NewAfter, NewElement, NewSpec
 
-#: Jobs in one message, and about how many bytes of commands, specifications and environments.
+#: Jobs in one message, and the approximate bytes of commands, specifications and environments.
 BATCH: Final = 10_000
 BATCH_BYTES: Final = 4 << 20
-#: All arrays of a submission together may have so many elements and dependencies.
+#: The most elements, and the most dependencies, that all arrays of a submission may have together.
 MAX_OF_ARRAYS: Final = 5_000_000
 MAX_PAIRS: Final = 2_000_000
 
-#: About what one element, one dependency and one specification take in a message.
+#: Approximate size in a message of one element, one dependency and one specification.
 _ELEMENT_BYTES: Final = 20
 _AFTER_BYTES: Final = 12
 _SPEC_BYTES: Final = 250
@@ -55,7 +55,7 @@ class UploadBatch(Struct):
 
 
 class Most(Struct, frozen=True):
-    """Limits on one submission, for a process that works for others, such as the gateway."""
+    """Limits on one submission, for a process that acts for users, such as the gateway."""
 
     jobs: int
     parents: int  #: of all its jobs together
@@ -70,7 +70,7 @@ class Resolved(Struct, frozen=True):
 
 
 class Forward(Struct, frozen=True):
-    """Jobs that wait for a line still to come."""
+    """Jobs that depend on a later line."""
 
     entries: range
     condition: int
@@ -85,7 +85,7 @@ class Builder:
         self.base = base
         self._most = most
         self.source = source
-        self.unit = unit  #: what the numbers in `line:N` and in errors count
+        self.unit = unit  #: what `line:N` and errors count: lines or entries
         self.count = 0
         self._files = InputFiles()
         self._specs: dict[NewSpec, int] = {}
@@ -103,7 +103,7 @@ class Builder:
         self._elements: list[NewElement] = []
         self._inputs: list[tuple[int, int]] = []
         self._forward: list[Forward] = []
-        #: batches that may not go before those lines are known, for a dependency goes with its job
+        #: batches held back until those lines are known, because a dependency is sent with its job
         self._held: list[UploadBatch] = []
         self._entries = Entries()
         self._of_arrays = 0
@@ -154,7 +154,7 @@ class Builder:
         self._settle(range(self.count - 1, self.count), known, known.spec, line)
 
     def _settle(self, entries: range, known: Resolved, spec: int, line: int) -> None:
-        """Everything about new entries but their commands."""
+        """Record everything about new entries except their commands."""
         self._spec_of += [spec] * len(entries)
         if known.input_bytes is not None:
             self._inputs += [(entry, known.input_bytes) for entry in entries]
@@ -169,7 +169,7 @@ class Builder:
         try:
             key = msgspec.msgpack.encode(fields)
         except (OverflowError, TypeError, UnicodeEncodeError, RecursionError):
-            key = b""  # nothing a field can be: the check will say so
+            key = b""  # no field can have such a value: the check will report it
         known = self._known.get(key) if key else None
         if known is None:
             try:
@@ -224,7 +224,7 @@ class Builder:
     # -- arrays
 
     def _array(self, cmd: str | list[str], known: Resolved, line: int) -> None:
-        """The elements of one array, in as many batches as they need."""
+        """Add the elements of one array, in as many batches as needed."""
         wanted = known.wanted
         elements = self._elements_of(cmd, wanted, line)
         spec = known.spec
@@ -312,7 +312,7 @@ class Builder:
         ]
 
     def _join(self, entries: Sequence[int], parents: Sequence[int], line: int) -> None:
-        """Count what arrays wait for; two of a thousand elements each would be a million dependencies."""
+        """Limit the dependencies of arrays: between two of a thousand elements each there could be a million."""
         self._parents += len(entries) * len(parents)
         if self._most is not None and self._parents > self._most.parents:
             message = f"field 'after': more than {self._most.parents:,} dependencies in one call"
@@ -332,7 +332,7 @@ class Builder:
     # -- taking
 
     def full(self) -> Iterator[UploadBatch]:
-        """The batches there is enough for."""
+        """The batches that are full."""
         if len(self._cmds) >= BATCH or self._bytes >= BATCH_BYTES:
             self._held.append(self._take())
         if self._held and not self._forward:
@@ -340,7 +340,7 @@ class Builder:
             self._held.clear()
 
     def finish(self) -> Iterator[UploadBatch]:
-        """All that is left. Raises `BadInput` if a dependency on a line cannot be resolved."""
+        """The remaining batches. Raises `BadInput` if a dependency on a line cannot be resolved."""
         last = self._take()
         last.last = True
         self._held.append(last)
@@ -353,7 +353,7 @@ class Builder:
 
     def _take(self) -> UploadBatch:
         first = self.count - len(self._cmds)
-        # Numbers that say nothing are not sent.
+        # Numbers equal to the default are not sent.
         spec_of = self._spec_of if any(self._spec_of) else None
         lines = self._lines
         in_order = not lines or (lines[0] == first + 1 and lines[-1] == first + len(lines))
@@ -377,7 +377,7 @@ class Builder:
         return batch
 
     def bad(self, line: int, error: BadInput) -> BadInput:
-        """The same error with its place."""
+        """The same error, with its location."""
         return BadInput(f"{self.place(line)}: {error.message}", hint=error.hint)
 
     def place(self, line: int) -> str:
@@ -385,7 +385,7 @@ class Builder:
 
 
 def _check_contradiction(base: Wanted, wanted: Wanted) -> None:
-    """What was asked for the whole submission cannot be taken back by a line."""
+    """Refuse a line that revokes an option of the whole submission."""
     for name in ("rerun", "allow_unsatisfiable"):
         if getattr(base, name) and not getattr(wanted, name):
             flag = name.replace("_", "-")
@@ -393,7 +393,7 @@ def _check_contradiction(base: Wanted, wanted: Wanted) -> None:
 
 
 def _named(parent: int | str | Span | OfCommand) -> NewAfter:
-    """A dependency on what is in no line of this input."""
+    """A dependency on a job outside this input."""
     if isinstance(parent, OfCommand):
         return NewAfter(entry=0, parent=parent.cmd, cwd=parent.cwd)
     if isinstance(parent, tuple):

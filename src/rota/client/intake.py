@@ -1,9 +1,9 @@
-"""Input for `add` and `run`: from bytes to batches of jobs that can be sent. It is given what it reads.
+"""Input for `add` and `run`: converts bytes to batches of jobs. The caller does the reading.
 
-One command a line, one JSON object a line, a line of text with a tab and a JSON object behind it, or
-one JSON array of objects. Blank lines and lines that begin with `#` are skipped. Whatever is wrong
-raises `BadInput` that names the source, the line and the field. Plain lines are the hot path: a block
-of them is checked with one regular expression and split by one call.
+A line is a command, a JSON object, or a command with a tab and a JSON object; or the whole input is one JSON array
+of objects. Blank lines and lines that begin with `#` are skipped. Any error raises `BadInput` that names the
+source, the line and the field. Plain lines are the hot path: a block of them is checked with one regular
+expression and split by one call.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ MAX_LINE: Final = 1 << 20
 MAX_ARRAY: Final = 512 << 20
 
 _SPACE: Final = " \t\r\f\v"
-#: A line that is not simply a command: blank, a comment, JSON, or with JSON behind a tab.
+#: A line that is not a plain command: blank, a comment, JSON, or with JSON after a tab.
 _SPECIAL: Final = re.compile(r"^[ \t\r\f\v]*(?:$|[#{])|\t[ \t]*\{", re.MULTILINE)
-#: `{ cmd; }` is a shell's group, `{"cmd"…` an object, and `{cmd` can only be a mistaken object.
+#: `{ cmd; }` is a shell group, `{"cmd"…` an object, and `{cmd` can only be a malformed object.
 _OBJECT: Final = re.compile(r"\{(?:\s*[\"}]|\S)")
-#: Likewise `[ -f x ]` and `[[ -f x ]]` are commands, `[{` is an array, and `[1` a mistaken one.
+#: Likewise `[ -f x ]` and `[[ -f x ]]` are commands, `[{` is an array, and `[1` a malformed one.
 _ARRAY: Final = re.compile(rb"\s*\[(?:\s*[\{\]]|[^\s\[])")
 _MARK: Final = b"\xef\xbb\xbf"
 _TRAILER: Final = re.compile(r"\t[ \t]*(?=\{)")
@@ -57,7 +57,7 @@ def from_bytes(blocks: Iterable[bytes], base: Wanted, *, source: str) -> Iterato
     for block in stream:
         rest += block
         if not started:
-            # What comes after a mark of UTF-8 and a bracket tells an array from a command.
+            # The first characters after a byte order mark and a bracket tell an array from a command.
             if len(rest) < 3 or rest.removeprefix(_MARK).strip() in (b"", b"["):
                 if len(rest) > MAX_LINE:
                     raise builder.bad(1, BadInput("more than 1 MiB of nothing", hint="is this the right file?"))
@@ -96,7 +96,7 @@ def _lines(data: bytes, builder: Builder, line: int) -> Generator[UploadBatch, N
     try:
         text = _decoded(data)
     except _Damaged as damage:
-        # What is wrong above is told first, however the input was cut into blocks.
+        # Report errors in order of lines, no matter how the input was cut into blocks.
         if damage.start:
             yield from _lines(data[: damage.start - 1], builder, line)
         raise builder.bad(line + data.count(b"\n", 0, damage.start), damage) from None
@@ -127,7 +127,7 @@ def _lines(data: bytes, builder: Builder, line: int) -> Generator[UploadBatch, N
 
 
 class _Damaged(BadInput):
-    """Bytes that are not text, in the line that begins at `start`."""
+    """Invalid UTF-8 in the line that begins at `start`."""
 
     def __init__(self, data: bytes, position: int, message: str, *, hint: str) -> None:
         super().__init__(message, hint=hint)
@@ -135,7 +135,7 @@ class _Damaged(BadInput):
 
 
 def _decoded(data: bytes) -> str:
-    """Raises `_Damaged` for the first line that has bytes which are not text."""
+    """Raises `_Damaged` for the first line with invalid UTF-8."""
     nul = data.find(b"\0")
     try:
         text = data.decode()
@@ -214,7 +214,7 @@ def _from_array(head: bytes, stream: Iterator[bytes], builder: Builder) -> Itera
     builder.unit = "entry"
     position = 0
     for number, raw in enumerate(entries, 1):
-        # People look for lines; `after` counts entries, for several may share a line.
+        # Errors name lines, which people look for; `after` counts entries, because several may share a line.
         content = bytes(raw)
         position = whole.find(content, position)
         try:

@@ -1,4 +1,4 @@
-"""Dependencies as people write them: ids, lines of the same input, dependency groups, and, in JSON, commands."""
+"""Dependencies as users write them: ids, lines of the same input, dependency groups and, in JSON, commands."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class OfCommand(Struct, frozen=True):
     cwd: str = ""
 
 
-#: A dependency: what the condition is, whether the number is a line of the input, and the number, the name
-#: of a dependency group, elements of an array, or a command.
+#: A dependency: its condition, whether the number is a line of the input, and the parent: a number, the name of a
+#: dependency group, elements of an array, or a command.
 Dependency = tuple[int, bool, int | str | Span | OfCommand]
 
 MAX_PARENTS: Final = 10_000
@@ -36,7 +36,7 @@ _HINT: Final = "write an id, 12-15, 12_3, 12_*, line:3, @group, afterok:12, afte
 
 
 def after(value: object, text: bool) -> tuple[Dependency, ...]:
-    """What a job waits for, each once. Raises `BadInput`."""
+    """The dependencies of a job, without duplicates. Raises `BadInput`."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = [value]
     if isinstance(value, dict) and "cmd" in value:
@@ -53,7 +53,8 @@ def after(value: object, text: bool) -> tuple[Dependency, ...]:
 
 
 def _dependencies(word: object) -> list[Dependency]:
-    """`12`, `12-15`, `12_3`, `line:3`, `@group`, and these after `afterok:`, `afterany:` or `afternotok:`."""
+    """`12`, `12-15`, `12_3`, `line:3`, `@group`, each optionally after `afterok:`, `afterany:` or
+    `afternotok:`."""
     if isinstance(word, int) and not isinstance(word, bool):
         word = str(word)
     if isinstance(word, dict):
@@ -115,7 +116,7 @@ def _span(match: re.Match[str], part: str) -> Span:
 
 
 def dependency_groups(value: object, text: bool) -> tuple[str, ...]:
-    """The dependency groups that a job is in, each once. Raises `BadInput`."""
+    """The dependency groups of a job, without duplicates. Raises `BadInput`."""
     found: dict[str, None] = {}
     for word in values.words(value, '["group"]'):
         found[dependency_group(word)] = None

@@ -1,8 +1,7 @@
-"""Arrays: one entry that is many jobs, each with an index and perhaps a line of parameters.
+"""Arrays: one entry that expands to many jobs, each with an index and optionally a line of parameters.
 
-`1-100%5` is a hundred jobs of which five run at once; `0-99:2` and `1,3,7-9` pick indexes. With a file of
-parameters each line is a job, and a specification picks lines of it, by their number among the jobs.
-The file is read elsewhere.
+`1-100%5` is a hundred jobs, five of which run at once; `0-99:2` and `1,3,7-9` pick indexes. With a parameter file
+each line is a job, and a specification picks lines by their number among the jobs. The file is read elsewhere.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ _FORM: Final = "write it like 1-100, 0-99:2 or 1,3,7-9, with %5 behind for five 
 
 
 class Array(Struct, frozen=True):
-    """A specification as it was written and what it means."""
+    """A specification as written, and its meaning."""
 
     text: str
-    parts: tuple[range, ...]  #: none: all the lines of the file
+    parts: tuple[range, ...]  #: none: all lines of the file
     at_once: int | None = None  #: how many may run at the same time
 
     def __iter__(self) -> Iterator[int]:
@@ -91,10 +90,10 @@ def _check_distinct(parts: list[range]) -> None:
 
 
 class Elements:
-    """Index and command of each element of one array; commands are made when they are asked for."""
+    """Index and command of each element of one array; commands are built on demand."""
 
     def __init__(self, cmd: str | list[str], spec: Array | None, lines: list[str] | None) -> None:
-        """`lines`: the parameters, if there is a file of them. Raises `BadInput` if an index has none."""
+        """`lines`: the parameters, if there is a file of them. Raises `BadInput` if an index has no line."""
         self._cmd = cmd
         self._lines = lines
         if spec is not None and spec.parts:
@@ -114,13 +113,13 @@ class Elements:
         return len(self._indexes)
 
     def indexes(self, first: int, count: int) -> Sequence[int]:
-        """The indexes of `count` elements from the given place."""
+        """The indexes of `count` elements, beginning with element number `first`."""
         return self._indexes[first : first + count]
 
     def commands(self, first: int, count: int, *, room: int) -> list[str | list[str]]:
-        """Likewise their commands: at least one, and then no more than have room in so many characters.
+        """The commands of these elements: at least one, then as many as fit into `room` characters.
 
-        Raises `BadInput` for one that cannot be.
+        Raises `BadInput` for an invalid command.
         """
         indexes = self.indexes(first, count)
         if self._lines is None:
@@ -142,7 +141,7 @@ class Elements:
             if isinstance(self._cmd, str):
                 return check_command(f"{self._cmd} {line}")
             return check_command([*self._cmd, *shlex.split(line)])
-        except ValueError as error:  # a quotation that does not end
+        except ValueError as error:  # an unterminated quotation
             reason = str(error).lower()
             raise BadInput(f"parameters {index} ('{shown(line)}'): {reason}", hint="close the quotation") from None
         except BadInput as error:
@@ -150,7 +149,7 @@ class Elements:
 
 
 def parameters(data: bytes) -> list[str]:
-    """The lines of a file of parameters that are jobs. Raises `BadInput`."""
+    """The lines of a parameter file that are jobs. Raises `BadInput`."""
     try:
         text = data.removeprefix(b"\xef\xbb\xbf").decode()
     except UnicodeDecodeError as error:
@@ -169,7 +168,7 @@ def parameters(data: bytes) -> list[str]:
 
 
 def throttle(spec: Array) -> NewUse | None:
-    """The limit that holds down how many elements run at once: of this array, and of no other."""
+    """The limit on how many elements of this array run at once; no other array uses it."""
     if spec.at_once is None:
         return None
     return NewUse(f"array-{os.urandom(6).hex()}", spec.at_once)

@@ -1,4 +1,4 @@
-"""What is done when a job has ended (`run: CMD`, `cleanup`, `remove`), and where its output goes."""
+"""What happens when a job has ended (`run: CMD`, `cleanup`, `remove`), and where its output goes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _PERCENT: Final = re.compile(r"%(.?)", re.DOTALL)
 
 
 def behaviours(value: object, text: bool) -> tuple[str, ...]:
-    """Behaviours in the order in which they are done; `none` on the command line means none.
+    """Behaviours in the order of execution; `none` on the command line means none.
 
-    In JSON also objects of one key: `{"run": "CMD"}`, `{"cleanup": true}`. Raises `BadInput`.
+    In JSON also objects with one key: `{"run": "CMD"}`, `{"cleanup": true}`. Raises `BadInput`.
     """
     if isinstance(value, str | dict):
         value = [value]
@@ -77,7 +77,7 @@ def check_cleanup(where: str, behaviours: tuple[str, ...], *, hint: str) -> None
 
 
 def pattern(value: object, text: bool) -> str:
-    """The name of a file with `%j`, `%a`… in it, relative to the job's directory. Raises `BadInput`."""
+    """A file name with placeholders such as `%j` and `%a`, relative to the job's directory. Raises `BadInput`."""
     name = values.path(value, text)
     if name.endswith("/"):
         raise BadInput("is a directory", hint="give the name of a file, such as out/%j.txt")

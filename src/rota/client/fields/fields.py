@@ -1,7 +1,7 @@
-"""The fields of a job as people give them, in JSON, on the command line or in Python: checked once.
+"""The fields of a job as users give them, in JSON, on the command line or in Python: checked once.
 
-`Wanted` holds what one job wants, complete; `Wanted.changed` applies fields over it. Everything is
-checked here, strictly, and errors name the field; nothing is read from the machine.
+`Wanted` holds all fields of one job; `Wanted.changed` overrides some of them. All checks are here and strict, and
+errors name the field. Nothing is read from the machine.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from rota.plan.size import CORE, Size
 from rota.wire.messages import NewUse
 
 MAX_RETRIES: Final = 10_000
-#: What is learned unless the user gives it.
+#: Fields whose values are learned unless the user gives them.
 LEARNED: Final = ("mem", "disk", "time")
 
-#: In the contract, but not in this version.
+#: Part of the contract, but not supported in this version.
 # fmt: off
 LATER: Final = frozenset({
     "pool", "prefer", "force_host", "reserve", "reserve_for", "gang_same", "provision", "call", "args",
@@ -40,7 +40,7 @@ LATER: Final = frozenset({
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """Everything one job wants except its command. The defaults are those of `rota add`."""
+    """Everything about one job except its command. The defaults are those of `rota add`."""
 
     cwd: str
     scratch: bool = False
@@ -48,14 +48,14 @@ class Wanted(Struct, frozen=True, kw_only=True):
     name: str = ""
     group: str = "default"
     project: str = ""
-    queue: str = ""  #: empty: the one that the rules of the site give it
+    queue: str = ""  #: empty: the rules of the site choose
     priority: int = 0
     cpus: int = CORE  #: hundredths
     mem: int
     disk: int = 0
     time: float = 3600.0
     gpus: int = 0
-    given: tuple[str, ...] = ()  #: of `LEARNED`, those that are not defaults
+    given: tuple[str, ...] = ()  #: fields of `LEARNED` that the user gave
     request: tuple[str, ...] = ()  #: alternatives; instead of `cpus` and `gpus`
     where: str = ""
     walltime: float | None = None
@@ -99,7 +99,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
         return self.array is not None or self.array_file is not None
 
     def changed(self, fields: Mapping[str, object], *, text: bool = False) -> Wanted:
-        """With these fields over it. `text`: values are words of the command line, not JSON.
+        """A copy with these fields changed. `text`: values are words of the command line, not JSON.
 
         Raises `BadInput` whose message begins with the field.
         """
@@ -113,11 +113,11 @@ class Wanted(Struct, frozen=True, kw_only=True):
         if not new.keys().isdisjoint(("input_bytes", "input_file")):
             if new.get("input_bytes") is not None and new.get("input_file") is not None:
                 raise _contradiction("input_bytes", "input_file", text=text)
-            # Either replaces a default of the other.
+            # Either one replaces a default of the other.
             new = {"input_bytes": None, "input_file": None} | new
         if new.get("request"):
             check_request(new, text=text)
-            new |= ONE_CORE  # what was the default
+            new |= ONE_CORE  # in place of the defaults
         elif self.request and "request" not in new and not new.keys().isdisjoint(ONE_CORE):
             new["request"] = ()
         result = msgspec.structs.replace(self, **new)
@@ -125,7 +125,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
         return result
 
     def _check_together(self, text: bool) -> None:
-        """What each field allows and all together do not."""
+        """Check combinations of fields that are valid one by one."""
         if self.rerun and self.once:
             raise _contradiction("rerun", "once", text=text)
         if self.array is not None and not self.array.parts and self.array_file is None:
@@ -157,7 +157,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 
 def checked(fields: Mapping[str, object], *, text: bool) -> dict[str, Any]:
-    """The values that are meant, each by itself. Raises `BadInput` whose message begins with the field."""
+    """Parse each field by itself. Raises `BadInput` whose message begins with the field."""
     new: dict[str, Any] = {}
     for name, value in fields.items():
         parse = FIELDS.get(name)
@@ -170,23 +170,23 @@ def checked(fields: Mapping[str, object], *, text: bool) -> dict[str, Any]:
     return new
 
 
-#: What a request says itself, as it is where there is one.
+#: Fields that a request replaces, with the values they have beside one.
 ONE_CORE: Final = {"cpus": CORE, "gpus": 0}
 
 
 def check_request(fields: Mapping[str, object], *, text: bool) -> None:
-    """Refuse fields that contradict a request which is among them. Raises `BadInput`."""
+    """Refuse fields that contradict a request given with them. Raises `BadInput`."""
     for name in ONE_CORE:
         if name in fields and fields.get("request"):
             raise _contradiction("request", name, text=text)
 
 
-#: Where the flag is not called like the field.
+#: Flags with another name than their field.
 _FLAGS: Final = {"dep_groups": "dep-group", "limits": "limit"}
 
 
 def flag_of(name: str) -> str:
-    """What a field is called on the command line."""
+    """The name of a field on the command line."""
     return f"--{_FLAGS.get(name) or name.replace('_', '-')}"
 
 
@@ -200,12 +200,12 @@ def _contradiction(one: str, other: str, *, text: bool) -> BadInput:
 
 
 def _tidy(path: str) -> str:
-    # `x/../y` stays: if x is a link, it is not y.
+    # Keep `x/../y`: if x is a link, it is not the same as y.
     return path if ".." in path.split("/") else os.path.normpath(path)
 
 
 def refuse_name(name: str, known: Iterable[str] = ()) -> NoReturn:
-    """There is no such field, or not yet. Raises `BadInput`."""
+    """Refuse the name of an unknown or unsupported field. Raises `BadInput`."""
     if name in LATER:
         raise BadInput(f"field '{name}': not supported by this version yet", hint="leave it out")
     if name == "cmd":
@@ -231,7 +231,7 @@ def _retry_on(value: object, text: bool) -> tuple[str, ...] | None:
     return retry_codes([word.strip() if isinstance(word, str) else word for word in words])
 
 
-#: Every field that a job may have besides `cmd`, and how its value is read.
+#: Every field of a job besides `cmd`, with the parser of its value.
 FIELDS: Final[dict[str, Callable[[object, bool], Any]]] = {
     "cwd": values.path,
     "scratch": values.flag,

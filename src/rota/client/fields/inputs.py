@@ -1,4 +1,4 @@
-"""Files that fields of jobs name and that are looked at on submission: sizes of inputs, parameters."""
+"""Reads files named in fields of jobs at submission: sizes of inputs, and parameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_PARAMETERS: Final = 512 << 20
 
 
 class InputFiles:
-    """Looks at each file once, however many jobs name it."""
+    """Looks at each file once, even if many jobs name it."""
 
     def __init__(self) -> None:
         self._sizes: dict[str, int] = {}
@@ -34,7 +34,7 @@ class InputFiles:
         return known
 
     def parameters(self, path: str) -> list[str]:
-        """The lines of parameters in a file; a relative path begins where the submission is made.
+        """The parameter lines in a file; a relative path starts at the directory of the submission.
 
         Raises `BadInput`.
         """

@@ -1,4 +1,4 @@
-"""Uses of limits as people write them: `NAME`, `NAME:NUMBER`, `NAME:any`, and `!` behind for exclusive use."""
+"""Uses of limits as users write them: `NAME`, `NAME:NUMBER`, `NAME:any`, with a final `!` for exclusive use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ANY: Final = "any"
 
 
 def limits(value: object, text: bool) -> tuple[NewUse, ...]:
-    """The limits that a job takes units of; `none` on the command line means none. Raises `BadInput`."""
+    """The limits a job uses; `none` on the command line means none. Raises `BadInput`."""
     if text and value in ("none", ["none"], ("none",)):
         return ()
     found: dict[str, NewUse] = {}

@@ -1,4 +1,4 @@
-"""What `modify` may change of jobs that exist, and what to do instead for what it may not."""
+"""The fields that `modify` may change in existing jobs, and advice for those it may not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rota.client.fields.fields import FIELDS, check_request, checked, flag_of, r
 from rota.errors import BadInput
 from rota.wire.messages import SpecChange
 
-#: Fields of a specification that carry a unit in their name.
+#: Fields whose name in a specification includes a unit.
 _RENAMED: Final = {
     "time": "time_s",
     "type": "types",
@@ -44,9 +44,9 @@ CHANGEABLE: Final = tuple(name for name in FIELDS if name not in REFUSED)
 
 
 def spec_change(fields: Mapping[str, object], *, text: bool = False) -> SpecChange:
-    """The change that these fields ask for. `text`: values are words of the command line.
+    """The change described by these fields. `text`: values are words of the command line.
 
-    Raises `BadInput` that names the field, also when there is none.
+    Raises `BadInput` that names the field, also if no field is given.
     """
     for name in fields:
         if name in REFUSED:

@@ -1,6 +1,6 @@
-"""Moments as people write them: `2026-11-16T08:00`, `now+10m`, `+10m`, `-2d`, `@1700000000`.
+"""Moments as users write them: `2026-11-16T08:00`, `now+10m`, `+10m`, `-2d`, `@1700000000`.
 
-A time without a zone is one of the local zone. The result is Unix seconds.
+A time without a zone is local. The result is Unix seconds.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ _HINT: Final = "write it like 2026-11-16T08:00, now+10m or @1700000000"
 
 
 def moment(value: object, text: bool) -> float:
-    """A moment that is not over. Raises `BadInput`."""
+    """A moment that has not passed. Raises `BadInput`."""
     return coming(value, now=time.time())
 
 
 def coming(value: object, *, now: float) -> float:
-    """A moment that is not over `now`. Raises `BadInput`."""
+    """A moment that has not passed at the time `now`. Raises `BadInput`."""
     if not isinstance(value, str):
         raise BadInput(f"must be a text, not {kind(value)}", hint=_HINT)
     at = parse_moment(value, now=now)
-    # `date -Is` gives the second that has begun already.
+    # `date -Is` prints the current second, which has already begun.
     if at < math.floor(now):
         raise BadInput(f"'{shown(value.strip())}' is in the past", hint="give a time to come, such as now+10m")
     return at
 
 
 def parse_moment(text: str, *, now: float) -> float:
-    """Unix seconds, past or future. What is relative is rounded up to whole seconds. Raises `BadInput`."""
+    """Unix seconds, past or future. Relative times are rounded up to whole seconds. Raises `BadInput`."""
     word = text.strip()
     if word.lower() == "now":
         at = float(math.ceil(now))

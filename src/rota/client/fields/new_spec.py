@@ -1,4 +1,4 @@
-"""From the fields of a job to the specification that is sent of it."""
+"""Converts the fields of a job into the specification that is sent to the manager."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rota.wire.messages import NewSpec
 
 
 def new_spec(wanted: Wanted, env: int) -> NewSpec:
-    """What is sent of it, once for all jobs that want the same."""
+    """The specification to send, once for all jobs with the same fields."""
     return NewSpec(
         cwd=wanted.cwd,
         group=wanted.group,

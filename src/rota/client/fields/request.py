@@ -1,7 +1,6 @@
-"""Fields by which a job asks the planner for resources: requests, property expressions and types.
+"""Fields that ask the planner for resources: requests, property expressions and types.
 
-Only what needs no knowledge of the site is checked: which levels, properties and queues there are is
-known to the manager.
+Only the syntax is checked here. The manager knows which levels, properties and queues the site has.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def queue(value: object, text: bool) -> str:
 
 
 def request(value: object, text: bool) -> tuple[str, ...]:
-    """Alternatives, as they were given; `none` or null means no request. Raises `BadInput`."""
+    """Alternatives, as given; `none` or null means no request. Raises `BadInput`."""
     words = _listed(value, text, '["nodes=2,walltime=1h"]')
     if not words:
         return ()
@@ -55,7 +54,7 @@ def request(value: object, text: bool) -> tuple[str, ...]:
 
 
 def where(value: object, text: bool) -> str:
-    """A property expression, as it was given; `none`, null or nothing means any. Raises `BadInput`."""
+    """A property expression, as given; `none`, null or an empty text means any. Raises `BadInput`."""
     if value is None:
         return ""
     expression = plain_text(value, MAX_TEXT).strip()
@@ -68,7 +67,7 @@ def where(value: object, text: bool) -> str:
 
 
 def types(value: object, text: bool) -> tuple[str, ...]:
-    """The terms of a job, in one order, with times in Unix seconds. Raises `BadInput`."""
+    """The types of a job in canonical order, with times in Unix seconds. Raises `BadInput`."""
     given = _listed(value, text, '["besteffort"]')
     words = [part for word in given for part in _parts(plain_text(word, MAX_TEXT))]
     if not words:
@@ -86,7 +85,7 @@ def types(value: object, text: bool) -> tuple[str, ...]:
 
 
 def check_terms(words: tuple[str, ...], at: float) -> None:
-    """Refuse types with which there can be no reservation. Raises `BadInput`."""
+    """Refuse types that a reservation cannot have. Raises `BadInput`."""
     from rota.plan.language.type_parser import check_reservation, parse_types
 
     check_reservation(parse_types(words), at)
@@ -102,7 +101,7 @@ def _listed(value: object, text: bool, example: str) -> list[object]:
 
 
 def _parts(word: str) -> list[str]:
-    """Types may stand together with commas; the comma within `timesharing=user,*` is its own."""
+    """Split types at commas, but not at the comma within `timesharing=user,*`."""
     parts: list[str] = []
     for part in word.split(","):
         if parts and parts[-1].lstrip().startswith("timesharing=") and parts[-1].count(",") == 0:

@@ -1,8 +1,7 @@
-"""Kinds of values that fields of jobs have, each with one function that checks it and gives what is meant.
+"""Parsers for the values of job fields: one function per kind of value, which checks and converts it.
 
-A function gets the value and whether it is a word of the command line (`text`) rather than JSON. Errors
-say what is wrong with the value; whoever knows the field's name puts it before. Nothing is read from
-the machine.
+A function gets the value, and whether it is a word of the command line (`text`) rather than JSON. Its errors
+describe only the value; the caller adds the name of the field. Nothing is read from the machine.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from rota.units import MAX_BYTES, parse_duration, parse_size
 
 T = TypeVar("T")
 
-#: The kernel takes no longer argument (MAX_ARG_STRLEN, less its final NUL), and `sh -c` gets one.
+#: The longest argument the kernel accepts (MAX_ARG_STRLEN without its final NUL); `sh -c` gets the command as one.
 MAX_COMMAND: Final = 131_071
 MAX_ARGUMENTS: Final = 10_000
-#: An environment may not be longer than the kernel takes.
+#: The longest environment the kernel accepts.
 MAX_ENVIRONMENT: Final = 2 << 20
 MAX_CPUS: Final = 1_000_000
 MAX_NAME: Final = 255
@@ -32,12 +31,12 @@ _DECIMAL: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 
 
 def shown(text: str, limit: int = 40) -> str:
-    """A text as it may stand in a message: printable and short."""
+    """A text made fit for a message: printable and short."""
     return text.encode("unicode_escape", "backslashreplace").decode("ascii")[:limit]
 
 
 def kind(value: object) -> str:
-    """What a value is, for people."""
+    """The type of a value, in words."""
     match value:
         case None:
             return "null"
@@ -58,7 +57,7 @@ def kind(value: object) -> str:
 
 
 def check_command(value: object) -> str | list[str]:
-    """A command: text for the shell or a list to execute. Raises `BadInput`."""
+    """A command: a text for the shell, or a list to execute. Raises `BadInput`."""
     if isinstance(value, str):
         if not value.strip():
             raise BadInput("the command is empty", hint="give a command")
@@ -79,12 +78,12 @@ def check_command(value: object) -> str | list[str]:
 
 
 def length(cmd: str | list[str]) -> int:
-    """The characters of a command."""
+    """The length of a command in characters."""
     return len(cmd) if isinstance(cmd, str) else sum(map(len, cmd))
 
 
 def check_argument(word: str) -> None:
-    """Refuse what no program can be given as an argument. Raises `BadInput`."""
+    """Refuse a text that cannot be passed to a program as an argument. Raises `BadInput`."""
     if "\0" in word:
         raise BadInput("contains a NUL byte", hint="no command can have one")
     try:
@@ -114,7 +113,7 @@ def label(value: object, text: bool) -> str:
 
 
 def project(value: object, text: bool) -> str:
-    """The name of a project, by which shares and quotas are given."""
+    """The name of a project, the unit of shares and quotas."""
     name = plain_text(value)
     if not name.isprintable():
         raise BadInput("has an unprintable character", hint="use letters, digits and . _ -")
@@ -130,7 +129,7 @@ def path(value: object, text: bool) -> str:
 
 
 def group(value: object, text: bool) -> str:
-    """The name of a group, as selectors can have it."""
+    """The name of a group, in a form that selectors accept."""
     name = plain_text(value)
     if not name or name.startswith("@") or "\\" in name or not name.isprintable():
         raise BadInput(
@@ -141,10 +140,10 @@ def group(value: object, text: bool) -> str:
 
 
 def groups(value: object, text: bool) -> str:
-    """The report groups of a job, one or several, as `core.jobs.report_groups` joins them."""
+    """The report groups of a job, joined as in `core.jobs.report_groups`."""
     if not isinstance(value, list | tuple):
         return group(value, text)
-    from rota.core.jobs import report_groups  # few jobs are in several: most commands do without it
+    from rota.core.jobs import report_groups  # late: few jobs are in several groups
 
     names = list(value)
     if not 0 < len(names) <= report_groups.MOST:
@@ -153,9 +152,9 @@ def groups(value: object, text: bool) -> str:
 
 
 def learning_group(value: object, text: bool) -> str:
-    """The name of a learning group; an empty one means the program's name."""
+    """The name of a learning group; an empty one stands for the program's name."""
     name = plain_text(value)
-    # `.` and `..` could not be asked for: browsers take them out of every address, however they are written.
+    # Browsers remove `.` and `..` from every URL, even encoded, so these groups could not be requested.
     if not name.isprintable() or name != name.strip() or name in (".", ".."):
         raise BadInput(
             "cannot be a learning group: it is '.' or '..', has blanks around it or an unprintable character",
@@ -165,7 +164,7 @@ def learning_group(value: object, text: bool) -> str:
 
 
 def choice(*allowed: str) -> Callable[[object, bool], str]:
-    """One of these words."""
+    """A parser that accepts one of these words."""
 
     def parse(value: object, text: bool) -> str:
         word = plain_text(value)
@@ -178,12 +177,12 @@ def choice(*allowed: str) -> Callable[[object, bool], str]:
 
 
 def environment(value: object, text: bool) -> tuple[tuple[str, str], ...]:
-    """Additions to an environment, sorted."""
+    """Additional environment variables, sorted."""
     if text and isinstance(value, list | tuple):
         value = dict(_assignment(word) for word in value)
     if not isinstance(value, dict):
         raise BadInput(f"must be an object of texts, not {kind(value)}", hint='write it like {"NAME": "value"}')
-    if len(value) > MAX_ENVIRONMENT // 3:  # `A=` and what separates it from the next
+    if len(value) > MAX_ENVIRONMENT // 3:  # at least a letter, `=` and a separator each
         raise _too_large()
     total = 0
     for name, content in value.items():
@@ -210,7 +209,7 @@ def _assignment(word: str) -> tuple[str, str]:
 
 
 def words(value: object, example: str) -> list[object]:
-    """The members of a list that may also be given as one text with commas."""
+    """The members of a list, which may also be given as one text with commas."""
     if isinstance(value, str):
         return list(_parts(value))
     if isinstance(value, list | tuple):
@@ -219,14 +218,14 @@ def words(value: object, example: str) -> list[object]:
 
 
 def _parts(text: str) -> list[str]:
-    """What stands between commas; one behind a backslash is part of a name."""
+    """Split at commas; a comma after a backslash is part of a name."""
     if "\\," not in text:
         return text.split(",")
     return [part.replace("\\,", ",") for part in _COMMA.split(text)]
 
 
 def with_commas(name: str) -> str:
-    """A name as it stands among others between commas."""
+    """Escape a name for use in a list with commas."""
     return name.replace(",", "\\,")
 
 
@@ -244,7 +243,7 @@ def duration(value: object, text: bool) -> float:
 
 
 def walltime_change(text: str) -> tuple[float, bool]:
-    """Seconds, and whether they are meant as so much more (or, negative, less). Raises `BadInput`."""
+    """Seconds, and whether they are relative: so much more or, if negative, less. Raises `BadInput`."""
     word = text.strip()
     sign, rest = (word[0], word[1:]) if word[:1] in ("+", "-", "−") else ("", word)
     seconds = parse_duration(rest)
@@ -268,7 +267,7 @@ def size(value: object, text: bool) -> int:
 
 
 def byte_count(value: object, text: bool) -> int:
-    """A size whose field says that it is in bytes: a whole number will do."""
+    """A size for a field in bytes: a plain whole number is accepted."""
     if isinstance(value, str) and DIGITS.fullmatch(value.strip()):
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -281,7 +280,7 @@ def byte_count(value: object, text: bool) -> int:
 def _with_unit(value: object, example: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise BadInput(f"must be a text with a unit, not {kind(value)}", hint=f'write it like "{example}"')
-    # A bare number falls through to the parser, whose hint names the likely unit.
+    # A bare number falls through to the parser, whose hint suggests a unit.
     return str(value)
 
 
@@ -311,7 +310,7 @@ def cpus(value: object, text: bool) -> int:
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadInput("must be a number", hint="write it like 1, 4 or 0.5")
-    if not 0 <= value <= MAX_CPUS:  # NaN is not
+    if not 0 <= value <= MAX_CPUS:  # also rejects NaN
         raise BadInput(f"must be from 0 to {MAX_CPUS}", hint="write it like 1, 4 or 0.5")
     hundredths = round(value * CORE)
     if abs(hundredths - value * CORE) > 1e-6:
@@ -320,7 +319,7 @@ def cpus(value: object, text: bool) -> int:
 
 
 def optional(parse: Callable[[object, bool], T], *, word: str = "") -> Callable[[object, bool], T | None]:
-    """The same, or nothing: null in JSON, or this word, which takes back what was the default."""
+    """The same parser, also accepting null in JSON or this word, which remove the default."""
 
     def parse_or_none(value: object, text: bool) -> T | None:
         if value is None or (word and value == word):

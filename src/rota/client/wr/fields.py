@@ -1,7 +1,7 @@
-"""What each field of a job in wr's input becomes in Rota's. Pure; one function for each that is not the same.
+"""Converts each field of a wr job to Rota's fields. Pure; one function per field that differs.
 
-Only the forms that differ are understood here. A value that both write alike goes through as it is and is
-checked with the other fields of a job, so a mistake in it is found in one place.
+Only forms that differ are handled here. A value that both programs write alike is passed on unchanged and checked
+with the other fields of a job, so there is one place for such checks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rota.client.fields.values import shown, with_commas
 from rota.errors import BadInput
 from rota.units import MAX_SECONDS, format_duration
 
-#: wr's name of each field that is only called otherwise here. Errors about the one must speak of the other.
+#: Fields that differ only in name, with wr's name. Errors must use wr's name.
 SAME: Final = {
     "rep_grp": "group",
     "req_grp": "learn",
@@ -36,7 +36,7 @@ WR_NAME: Final = {rota: wr for wr, rota in SAME.items()} | {
     "after": "deps",
     "type": "limit_grps",
 }
-#: Known to wr, unknown here: what they would have changed, so that people can judge.
+#: Fields of wr without an equivalent, with what they would have changed, so that users can judge.
 _LEFT_OUT: Final = {
     "cloud_os": "it chooses machines of a cloud",
     "cloud_username": "it chooses machines of a cloud",
@@ -78,7 +78,7 @@ _UPDATE: Final = re.compile(r"(.+):(-?[0-9]{1,12})", re.ASCII | re.DOTALL)
 
 
 class WrPlace(Struct, frozen=True):
-    """What a line does not say: where it is, and whether that is where it runs."""
+    """The context of a line: its directory, and whether jobs run there."""
 
     cwd: str
     cwd_matters: bool = False
@@ -87,24 +87,24 @@ class WrPlace(Struct, frozen=True):
 class Parsed(Struct, gc=False):
     """One job while its fields are read, in the order in which wr's object has them."""
 
-    said: str  #: the command as it stands there, by which others may wait for it
+    said: str  #: the original command, by which other jobs may depend on it
     cmd: str
     scratch: bool
-    cwd: str  #: of the job's identity: "" if it does not matter
+    cwd: str  #: part of the job's identity; "" if the directory does not matter
     fields: dict[str, object]
     warnings: tuple[str, ...] = ()
-    #: fields that are left out, and what is said of each
+    #: fields that were dropped, with a message for each
     lost: tuple[tuple[str, str], ...] = ()
-    #: limits that the line declares: name, and what to tell the manager
+    #: limits declared in the line: name, and the declaration for the manager
     declared: tuple[tuple[str, str], ...] = ()
-    #: the commands it waits for, with the directory that wr knows them by
+    #: the commands it depends on, each with the directory by which wr identifies it
     parents: tuple[tuple[str, str], ...] = ()
 
     def warn(self, message: str) -> None:
         self.warnings += (message,)
 
     def lose(self, field: str, message: str) -> None:
-        """Something that the line says has no equivalent."""
+        """Record that a field has no equivalent."""
         self.warn(f"field '{field}': {message}")
         self.lost += ((field, f"field '{field}': {message}"),)
 
@@ -114,7 +114,7 @@ class Parsed(Struct, gc=False):
 
 def parse(cmd: str | None, given: Mapping[str, object], place: WrPlace) -> Parsed:
     """One job of wr. Raises `BadInput` whose message begins with the field, by wr's name."""
-    # wr takes names in any case, and null, "" and [] for not given.
+    # wr ignores the case of names, and treats null, "" and [] as not given.
     said = {name.lower(): value for name, value in given.items() if value not in (None, "", [], {})}
     own = said.pop("cmd", None)
     twice = cmd is not None and own is not None
@@ -130,7 +130,7 @@ def parse(cmd: str | None, given: Mapping[str, object], place: WrPlace) -> Parse
         job.warn("field 'cmd': given twice; what stands before the tab is taken")
     if matters:
         job.fields["scratch"] = False
-        if stated:  # even if it is where we are: the job may be added from elsewhere
+        if stated:  # even if it is the current directory: the job may be added from elsewhere
             job.fields["cwd"] = cwd
     for name, value in said.items():
         _one(job, name, value)
@@ -151,7 +151,7 @@ def _one(job: Parsed, name: str, value: object) -> None:
 
 
 def _finish(job: Parsed, said: Mapping[str, object]) -> None:
-    """What depends on more than one field: the command itself, and what is kept of its directory."""
+    """Settle what depends on several fields: the command itself, and what is kept of its directory."""
     for kind in ("with_docker", "with_singularity"):
         if kind in said:
             job.cmd = _contained(job, kind, said)
@@ -167,7 +167,7 @@ def _finish(job: Parsed, said: Mapping[str, object]) -> None:
 
 
 def _contained(job: Parsed, kind: str, said: Mapping[str, object]) -> str:
-    """The command, fed to a shell in a container that sees the job's directory."""
+    """The command, piped to a shell in a container with the job's directory mounted."""
     image = shlex.quote(_text(kind, said[kind]))
     mounts = _text("container_mounts", said.get("container_mounts", ""))
     places = [shlex.quote(one if ":" in one else f"{one}:{one}") for one in mounts.split(",") if one]
@@ -196,9 +196,10 @@ def _time(job: Parsed, name: str, value: object) -> None:
     if text in ("0", "+0", "-0"):
         at = len(text)
     if at == len(text) and not seconds:
-        return  # nothing is said, or the feature is off
+        return  # not given, or the feature is off
     rota = {"time": "time", "no_retry_over_walltime": "no_retry_over"}[name]
-    # What only Rota can read, such as 2d, is a time too; what neither can is refused with the other fields.
+    # A time that only Rota understands, such as 2d, is accepted too; an invalid one is refused with the other
+    # fields.
     known = at == len(text) and seconds < MAX_SECONDS
     job.fields[rota] = format_duration(max(float(seconds), 1e-6)) if known else text
 
@@ -264,7 +265,7 @@ def _limits(job: Parsed, name: str, value: object) -> None:
             job.declare(update[1], f"{update[1]}:{units if units >= 0 else 'any'}")
             names[update[1]] = update[1]
         else:
-            # As in wr, one that nobody has declared holds nobody up.
+            # As in wr, an undeclared limit does not restrict any job.
             names.setdefault(word, f"{word}:any")
     for one in names:
         if not LIMIT.fullmatch(one):
@@ -280,7 +281,7 @@ def _limits(job: Parsed, name: str, value: object) -> None:
 
 
 def _narrow(between: list[str], name: str, word: str) -> None:
-    """A job starts after the latest beginning and before the earliest end of its dates."""
+    """A job starts after the latest start date and before the earliest end date."""
     found = _DATES.fullmatch(word)
     if found is None or not (found[1] or found[3]):
         raise BadInput(
@@ -303,7 +304,7 @@ def _window(name: str, word: str) -> tuple[str, str]:
 
 
 def _is_span(parts: list[int]) -> bool:
-    """Are these hours, minutes and seconds twice, within a day and not the same? Midnight twice is all day."""
+    """Are these two valid times of a day that differ? Midnight twice is the whole day."""
     begin, end = ((h * 60 + m) * 60 + s for h, m, s in (parts[:3], parts[3:]))
     if max(parts[1:3] + parts[4:]) > 59 or max(begin, end) > 86_400:
         return False

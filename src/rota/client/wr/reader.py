@@ -1,9 +1,8 @@
-"""The input of `wr add`, read as jobs of Rota. Pure; opens nothing and asks nobody.
+"""Reads the input of `wr add` as jobs of Rota. Pure: opens no file and makes no request.
 
-One command a line; or a command, a tab and a JSON object; or one JSON object a line. What wr leaves to its
-defaults is left to the caller's; `wr_fields` knows what each field becomes. The whole input is read before
-the first job is given, for a command may wait for one that stands below it, and nothing may be done
-for an input with a bad line.
+A line is a command; a command, a tab and a JSON object; or a JSON object. Values that wr takes from its defaults
+are left to the caller's; `wr.fields` converts each field. The whole input is read before the first job is
+returned: a command may depend on one further down, and a bad line refuses the whole input.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ from rota.errors import BadInput
 
 
 class WrJob(Struct, frozen=True, gc=False):
-    """One job: where it stands in wr's input, and what it is in Rota's."""
+    """One job: its line in wr's input, and its form in Rota."""
 
     line: int
     cmd: str
     fields: dict[str, object]
     parents: tuple[int, ...]  #: lines of the jobs it waits for
-    warnings: tuple[str, ...]  #: what could not be kept, each beginning with wr's name of the field
-    lost: tuple[tuple[str, str], ...] = ()  #: of these, fields that are left out
-    earlier: tuple[tuple[str, str], ...] = ()  #: commands and directories of jobs that are in no line of the input
+    warnings: tuple[str, ...]  #: what was lost, each beginning with wr's name of the field
+    lost: tuple[tuple[str, str], ...] = ()  #: fields among these that were dropped
+    earlier: tuple[tuple[str, str], ...] = ()  #: commands and directories of parents that are not in the input
 
     def fields_with(self, number_of: Mapping[int, int] | None = None) -> dict[str, object]:
-        """The fields with the dependencies on other jobs, whose lines may get other numbers."""
+        """The fields including dependencies on other lines, which may be renumbered."""
         if not self.parents and not self.earlier:
             return dict(self.fields)
         after = self.fields.get("after", [])
@@ -41,17 +40,17 @@ class WrJob(Struct, frozen=True, gc=False):
 
 
 class Conversion(Struct, frozen=True):
-    """Everything an input holds."""
+    """The content of an input."""
 
     jobs: list[WrJob]
-    #: limits that the lines declare, as `rota limit` takes them; of one name the last counts, as in wr
+    #: limits declared in the lines, in the syntax of `rota limit`; as in wr, the last of one name counts
     limits: list[str]
-    #: lines that repeat the command of another, which to wr are the same job
+    #: lines that repeat another line's command: to wr they are the same job
     repeated: list[int]
 
 
 def convert(blocks: Iterable[bytes], *, source: str, place: WrPlace, waits: bool = True) -> Conversion:
-    """All jobs of an input. `waits`: also for commands that are in none of its lines. Raises `BadInput` that names
+    """All jobs of an input. `waits`: keep dependencies on commands outside the input. Raises `BadInput` that names
     the source, the line and the field."""
     seen: dict[tuple[str, str], Parsed] = {}
     known: dict[tuple[str, str], int] = {}
@@ -110,8 +109,8 @@ def _object(text: str) -> dict[str, object]:
 
 
 def _joins(job: Parsed, again: Parsed) -> bool:
-    """The same command once more: to wr it is the same job, in one more report group if the line names another.
-    Is there anything to say of it?"""
+    """Merge a repeated command: to wr it is the same job, also in the report group of the repeating line. Returns
+    whether the repetition should be reported."""
     own, other = job.fields.get("group"), again.fields.get("group")
     names = own if isinstance(own, list) else [own]
     if not isinstance(other, str) or own is None or other in names:
@@ -128,7 +127,7 @@ def _words(job: Parsed, name: str) -> list[str]:
 def _resolved(
     number: int, job: Parsed, known: dict[tuple[str, str], int], first_member: dict[str, int], *, waits: bool
 ) -> WrJob:
-    """With what it needs the other lines for."""
+    """The job with its references to other lines resolved."""
     parents = [known[parent] for parent in job.parents if parent in known]
     earlier = [parent for parent in job.parents if parent not in known]
     if not waits:
@@ -137,7 +136,7 @@ def _resolved(
             job.warn(f"field 'cmd_deps': '{shown[:60]}' is not in this input, so it is not waited for")
         earlier = []
     if any(first_member.get(word[1:], 0) > number for word in _words(job, "after")):
-        # Its members come with this very input.
+        # Its members come later in this same input.
         job.fields["allow_empty_group"] = True
     return WrJob(
         number,
