@@ -1,4 +1,4 @@
-/** What is around every page: where one can go, whether the page is live, and the keys. */
+/** The frame around every page: navigation, connection state and keyboard shortcuts. */
 
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { useLink } from "./live";
@@ -68,7 +68,7 @@ export function Frame({ children }: { children: ReactNode }): ReactNode {
   }, []);
 
   const current = PLACES.filter((each) => each.to === "/" ? path === "/" : path.startsWith(each.to)).at(-1);
-  // What is below a place, such as one job, says itself what it is called.
+  // A page below a section, such as one job, sets its own title.
   const own = PLACES.find((each) => each.to === path);
   useTitle(own?.name ?? "");
 

@@ -1,4 +1,4 @@
-/** The event stream: one connection for the whole page; what it says makes queries look again. */
+/** The event stream: one connection for the whole page. Its events make queries refetch. */
 
 import type { QueryClient } from "@tanstack/react-query";
 import { useSyncExternalStore } from "react";
@@ -23,7 +23,7 @@ class Live {
   private readonly listeners = new Set<Listener>();
   private readonly watchers = new Set<() => void>();
   private state: Link = "connecting";
-  /** Until when what the page shows was kept up to date; null: it is. */
+  /** The time up to which the page is up to date; null: it is up to date now. */
   private until: number | null = null;
   private retry: ReturnType<typeof setTimeout> | undefined;
 
@@ -34,11 +34,11 @@ class Live {
     source.onopen = () => this.become("live");
     source.onerror = () => {
       this.become("lost");
-      // A browser gives up after an answer that is no stream, such as 503 while the manager restarts.
+      // A browser stops reconnecting after an answer that is no stream, such as 503 while the manager restarts.
       if (source.readyState === EventSource.CLOSED) {
         clearTimeout(this.retry);
         this.retry = setTimeout(() => this.open(), 2000);
-        void get("/session").catch(() => undefined); // a stream does not say whether the session is over
+        void get("/session").catch(() => undefined); // the stream's error does not say whether the session is over
       }
     };
     source.addEventListener("change", (event) => this.tell(JSON.parse((event as MessageEvent<string>).data) as Change));
@@ -51,7 +51,7 @@ class Live {
     this.source = null;
   }
 
-  /** Hear of every change; null: something may have been missed. */
+  /** Subscribe to all changes; null: some may have been missed. */
   hear(listener: Listener): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
@@ -93,7 +93,7 @@ const PACES_MS: Record<string, number> = {
   limits: 500,
   quotas: 1000,
   shares: 4000,
-  around: 1000, //: what a job waits for, and what waits for it: these change without a word about itself
+  around: 1000, //: parents and dependents of a job: they change without an event of the job itself
   queues: 2000,
   nodes: 1000,
   timeline: 1000,

@@ -5,7 +5,7 @@ import { get } from "./api/client";
 import type { StatusView } from "./api/types";
 import { useOnly } from "./session";
 
-/** Nothing where all may be touched: then `status` itself tells it. */
+/** Disabled if the session may act on all jobs: then `status` itself has the numbers. */
 export function useMine(): UseQueryResult<StatusView> {
   const only = useOnly();
   return useQuery({

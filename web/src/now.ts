@@ -1,4 +1,4 @@
-/** The time, for ages, countdowns and axes. It stands still while nothing is heard of the manager. */
+/** The time, for ages, countdowns and axes. It stops while the connection to the manager is lost. */
 
 import { useEffect, useState } from "react";
 import { live, useLost } from "./live";
@@ -14,7 +14,7 @@ export function useClock(everyMs = 1000): number {
   return now;
 }
 
-/** For what draws without being asked. */
+/** The same time, for code outside of React. */
 export const known = (): number => Math.min(Date.now(), live.lost() ?? Infinity);
 
 /** The time up to which the page is current. It stops when the feed does: a running clock would claim to know more. */

@@ -1,11 +1,11 @@
-/** Does something soon after a word, however many words there are. */
+/** Throttling: work that runs soon after a wake-up, however many wake-ups there are. */
 
-/** Words that come together are one. */
+/** Wake-ups within this time become one. */
 const GATHER_MS = 40;
-/** What takes long is done less often: this part of the time at most. */
+/** Slow work runs less often: it takes at most this share of the time. */
 const SHARE = 1 / 4;
 
-/** Never twice at once, at most once in `everyMs`, and once more after the last word. */
+/** Runs `work` never twice at once, at most once in `everyMs`, and once more after the last wake-up. */
 export function paced(everyMs: number, work: () => Promise<unknown>): { wake: () => void; stop: () => void } {
   let due: ReturnType<typeof setTimeout> | undefined;
   let busy = false;

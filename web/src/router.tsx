@@ -1,4 +1,4 @@
-/** Addresses: every view and filter is one, so that it can be shared, bookmarked and gone back to. */
+/** Addresses: every view and filter has one, so that it can be shared, bookmarked and reached with the back button. */
 
 import {
   type AnchorHTMLAttributes,
@@ -83,7 +83,7 @@ export function Link({ to, onClick, children, ...rest }: LinkProps): ReactNode {
 const Params = createContext<Record<string, string>>({});
 export const usePlace = (): Record<string, string> => useContext(Params);
 
-/** The words of a path that fit a pattern such as /jobs/:id, or null. */
+/** The parameters of a path that matches a pattern such as /jobs/:id, or null. */
 export function match(pattern: string, path: string): Record<string, string> | null {
   const wanted = pattern.split("/").filter(Boolean);
   const found = path.split("/").filter(Boolean);

@@ -75,7 +75,7 @@ let begun: Promise<Begun> | null = null;
 
 interface Begun {
   session: Session;
-  /** The link was of no use, but the browser had a session already. */
+  /** The link was invalid, but the browser already had a session. */
   stale: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** The states of a job: in which order they are shown, and how. */
+/** The states of a job, with their order and their looks. */
 
 export type Tone = "run" | "good" | "bad" | "warn" | "odd" | "idle";
 
@@ -18,7 +18,7 @@ export const ACTIVE: readonly string[] = ["running", "starting", "finishing", "s
 export const WAITING: readonly string[] = ["ready", "delayed", "dependent", "held", "blocked"];
 /** These do not start by themselves. */
 export const STUCK: readonly string[] = ["held", "blocked"];
-/** What the manager lets be held, and tried again. */
+/** States in which the manager accepts a hold, and a retry. */
 export const HOLDABLE: readonly string[] = ["ready", "delayed", "dependent", "blocked"];
 export const RETRYABLE: readonly string[] = ["failed", "cancelled"];
 export const ENDED: readonly string[] = ["complete", "failed", "cancelled"];

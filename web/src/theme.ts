@@ -1,4 +1,4 @@
-/** Light, dark, or as the system says. */
+/** The theme: light, dark, or as the system is set. */
 
 import { useSyncExternalStore } from "react";
 
@@ -12,7 +12,7 @@ function chosen(): Theme | null {
     const kept = localStorage.getItem(KEY);
     return kept === "light" || kept === "dark" ? kept : null;
   } catch {
-    return null; // a browser that keeps nothing
+    return null; // storage is disabled
   }
 }
 
@@ -35,7 +35,7 @@ export function choose(theme: Theme): void {
   try {
     localStorage.setItem(KEY, theme);
   } catch {
-    // It holds as long as the page is open.
+    // Without storage the choice lasts until the page is closed.
   }
   apply(theme);
 }
@@ -49,6 +49,6 @@ export const useTheme = (): Theme =>
     () => current,
   );
 
-/** The value of a colour of `tokens.css`, for what is drawn on a canvas. */
+/** The value of a colour of `tokens.css`, for drawing on a canvas. */
 export const colour = (name: string): string =>
   getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();

@@ -24,7 +24,7 @@ export function filled(told: readonly Minute[], now: number, n: number): Minute[
   });
 }
 
-/** Without the minutes before anything happened, but never fewer than so many: a young deployment fills its charts. */
+/** Drops the minutes before the first event, down to a minimum, so that a young deployment fills its charts. */
 export function begun(minutes: readonly Minute[], fewest: number): readonly Minute[] {
   const first = minutes.findIndex(({ started, complete, failed, cancelled }) => started + complete + failed + cancelled > 0);
   const most = Math.max(0, minutes.length - fewest);

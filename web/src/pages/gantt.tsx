@@ -79,7 +79,7 @@ export default function Page(): ReactNode {
   const [moving, setMoving] = useState<Window | null>(null);
   const view = moving ?? settled;
   const { data, error } = useGantt(settled);
-  // While it is being moved nothing is asked for: what is known already moves along.
+  // Nothing is fetched while the window is being moved: the loaded data moves with it.
   useEffect(() => {
     if (!moving) return;
     const timer = setTimeout(() => {

@@ -88,7 +88,7 @@ function List({ groups }: { groups: readonly Group[] }): ReactNode {
   const [names, setNames] = useState<ReadonlySet<string>>(NONE);
   const [doomed, setDoomed] = useState<readonly Group[]>([]);
   const [busy, setBusy] = useState(false);
-  // What is filtered away is not acted upon.
+  // Actions skip groups that the filter hides.
   const chosen = useMemo(() => groups.filter((each) => names.has(each.name)), [groups, names]);
   const open = useCallback((index: number) => {
     const group = groups[index];

@@ -32,7 +32,7 @@ export default function Page(): ReactNode {
   const { id = "" } = usePlace();
   const known = ID.test(id);
   const element = id.includes("_");
-  // An element is the job that it is: its address becomes that of the job, under which news of it are heard.
+  // An element's address is replaced by that of its job, because events name jobs by id.
   const found = useQuery({
     queryKey: ["element", id],
     queryFn: ({ signal }) => get<JobView>(`/jobs/${id}`, {}, signal),

@@ -25,7 +25,7 @@ import "./jobs/jobs.css";
 const HEIGHTS = { wide: 34, narrow: 78, below: 640 };
 const HEADER = 34;
 const FOUND_MAX = 200_000;
-/** What an address can carry. */
+/** The most ids that an address can carry. */
 const COUNTED_WORDS = 100;
 
 /** Scroll position of the list when it was left, so that going back shows the same rows. */
@@ -56,7 +56,7 @@ export default function Page(): ReactNode {
   return (
     <div className="jobs-page">
       <Filters filter={filter} sort={sort} counts={status.data?.counts ?? {}} groups={groups} narrow={narrow} />
-      {/* Another filter is another list: its selection and its place begin anew. */}
+      {/* Another filter is another list: selection and scroll position are reset. */}
       <List key={JSON.stringify([filter, sort])} filter={filter} sort={sort} setSort={(by) => narrow({ sort: by === NEWEST ? "" : by })} />
     </div>
   );
@@ -150,7 +150,7 @@ function List({ filter, sort, setSort }: { filter: Filter; sort: string; setSort
     placeholderData: keepPreviousData,
   });
 
-  /** The selection in the manager's words. A search is none of them, so its jobs are named. */
+  /** The selection as selectors of the manager. A text search has no selector, so its jobs are named by id. */
   const words = async (): Promise<string[]> => {
     if (!selection.all) return ranges(touchable(selection.jobs, only));
     if (!filter.search) return matching;

@@ -1,4 +1,4 @@
-/** What was learned about jobs that are alike: what they ask for, what they use, what is recommended. */
+/** Learning groups: what their jobs ask for and use, and what is recommended. */
 
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useMemo } from "react";

@@ -1,4 +1,4 @@
-/** One machine: its figures, what runs there, what it may be used for, and when it was there. */
+/** One machine: its capacity and use, running jobs, permitted use and past states. */
 
 import type { ReactNode } from "react";
 import { ApiError } from "../api/client";

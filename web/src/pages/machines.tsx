@@ -1,4 +1,4 @@
-/** The machines: what each of them has, what of it is in use, and which want attention. */
+/** The machines: their capacity and use, and which need attention. */
 
 import { type ReactNode, useDeferredValue, useMemo } from "react";
 import { ApiError } from "../api/client";
@@ -13,13 +13,13 @@ import "./machines/machines.css";
 
 const SORTS = [["name", "By name"], ["cores", "Busiest first"], ["memory", "Fullest memory"], ["jobs", "Most jobs"], ["size", "Most cores"]] as const;
 
-/** What is drained or closed is no capacity, but for what its jobs still have; cores are counted likewise. */
+/** Drained and closed machines are no capacity, except for what their jobs still hold; cores are counted the same way. */
 const memory = (node: Machine): number => (node.drain || !node.usable ? node.mem_in_use : (node.mem_bytes ?? 0));
 
 function summary(nodes: Machine[]): string {
   const here = nodes.filter((node) => node.connected && node.state === "alive");
   const total = (of: (node: Machine) => number): number => here.reduce((sum, node) => sum + of(node), 0);
-  const cores = total((node) => node.capacity_cores); // what is drained or closed is no capacity
+  const cores = total((node) => node.capacity_cores); // drained and closed machines are no capacity
   const used = total((node) => node.cores_in_use);
   return [
     plural(nodes.length, "machine"),

@@ -1,4 +1,4 @@
-/** Short messages about what was just done, with a way back where there is one. */
+/** Short messages about the last action, with an undo button if it can be undone. */
 
 import { type ReactNode, createContext, useCallback, useContext, useMemo, useState } from "react";
 import { Icon } from "./icons";
@@ -10,7 +10,7 @@ interface Toast {
   text: string;
   bad: boolean;
   undo?: () => void;
-  /** What the way back is called. */
+  /** The label of the undo button. */
   label: string;
 }
 

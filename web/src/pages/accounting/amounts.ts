@@ -1,4 +1,4 @@
-/** What is summed up, in words and numbers. */
+/** The measures of accounting, as labels and numbers. */
 
 import { count } from "../../format";
 import type { Measure, Sum } from "./sums";
@@ -23,19 +23,19 @@ export function hours(seconds: number): string {
   return value >= 100 ? count(Math.round(value)) : String(Math.round(value * 100) / 100);
 }
 
-/** What a chart is drawn from: hours, so that its axis has round ones. */
+/** The values of a chart, in hours, so that its axis has round numbers. */
 export const plotted = (measure: Measure, value: number): number => (isTime(measure) ? value / 3600 : value);
 
 export const amount = (measure: Measure, value: number): string => (isTime(measure) ? `${hours(value)} h` : count(value));
 
-/** A sum in a table. What was asked for may not be known of all of it. */
+/** A sum in a table. The asked amount may be unknown for some of it. */
 export function told(measure: Measure, sum: Sum): string {
   const text = isTime(measure) ? hours(sum[measure]) : count(sum[measure]);
   if (measure !== "asked_s" || sum.unknown === 0) return text;
   return sum.unknown === sum.windows ? "not known" : `≥ ${text}`;
 }
 
-/** What a sum of what was asked for leaves out; empty: nothing. */
+/** A note on what a sum of asked amounts leaves out; empty: nothing. */
 export function leftOut(sum: Sum): string {
   const parts = [];
   if (sum.unasked) parts.push(`${count(sum.unasked)} ${sum.unasked === 1 ? "attempt" : "attempts"} asked for no time`);

@@ -9,7 +9,7 @@ export const SUBJECTS = ["user", "project", "queue"] as const;
 export type Subject = (typeof SUBJECTS)[number];
 export const MEASURES = ["used_s", "given_s", "asked_s", "cpu_s", "wait_s", "jobs", "attempts", "failed"] as const;
 export type Measure = (typeof MEASURES)[number];
-/** `windows` are summed up, of which `unknown` do not say what was asked for; `unasked` attempts asked for no time. */
+/** A sum over `windows`; in `unknown` of them the asked amount is unknown; `unasked` attempts asked for no time. */
 export type Sum = Record<Measure, number> & { unasked: number; windows: number; unknown: number };
 export type Total = Sum & { key: string; words: string[] };
 const HOUR_MS = 3_600_000;

@@ -1,4 +1,4 @@
-/** Asks again what was asked, when the plan changes: an answer is only as good as the plan it came from. */
+/** Repeats a what-if question when the plan changes: an answer is only as good as its plan. */
 
 import { useEffect } from "react";
 import { post } from "../../api/client";

@@ -1,4 +1,4 @@
-/** What the what-if form sends, and which field an error speaks of. */
+/** The request of the what-if form, and the field that an error refers to. */
 
 export interface Wish {
   request: string;

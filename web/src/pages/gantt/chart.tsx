@@ -22,7 +22,7 @@ interface Props {
   filter: string;
   moved: ReadonlySet<number>;
   clock: () => number;
-  /** Another one draws the line of the present anew, also where the window stays. */
+  /** A new value redraws the line of the present, even if the window stays. */
   tick: number;
   onView: (view: Window) => void;
   onOpen: (bar: Bar) => void;

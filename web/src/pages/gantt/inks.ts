@@ -1,4 +1,4 @@
-/** The colours and patterns of a drawing, looked up once for a theme and not for every bar. */
+/** The colours and patterns of a drawing, looked up once per theme, not for every bar. */
 
 import { type Theme, colour } from "../../theme";
 import { tone } from "../../states";
@@ -19,7 +19,7 @@ export interface Inks {
   merged: string;
   hatch: CanvasPattern | string; //: over reserved bars
   down: CanvasPattern | string; //: hosts that cannot be used
-  did: Record<string, CanvasPattern | string>; //: what they did before
+  did: Record<string, CanvasPattern | string>; //: past states of hosts
   font: string;
   of: (bar: Bar) => string;
 }

@@ -4,7 +4,7 @@ import type { GanttAttempt, GanttHost, GanttJob, GanttView, PlanView } from "../
 import { ACTIVE } from "../../states";
 
 export type Span = readonly [first: number, last: number];
-/** `merged`: more attempts than can be drawn; `state`: what a host did. */
+/** `merged`: more attempts than can be drawn; `state`: a state of a host. */
 export type Kind = "running" | "planned" | "reserved" | "ghost" | "ended" | "merged" | "state";
 
 export interface Bar {
@@ -13,14 +13,14 @@ export interface Bar {
   end: number; //: ms
   kind: Kind;
   besteffort: boolean;
-  text: string | null; //: what the filter looks at, once it did
+  text: string | null; //: the text that the filter searches, built on first use
   attempt?: number; //: of one that has ended
   exact?: boolean; //: is it known that it had just these cores?
   share?: number; //: of merged ones: how much of the host was in use
-  about?: string; //: of merged ones and states: what there is to say
+  about?: string; //: of merged attempts and host states: the description
 }
 
-/** What a bar has on one host: cores by their place there, [first, last]. None: it has no cores of its own. */
+/** The part of a bar on one host: ranges of cores by position, [first, last]. Empty: it has no cores of its own. */
 export interface Piece {
   bar: Bar;
   cores: readonly Span[];
@@ -33,13 +33,13 @@ export interface Row {
   down: string; //: why nothing can start here; empty: it can
   until: number; //: ms: when the host goes away
   closed: readonly Span[]; //: ms: when it may not be used in between
-  states: Bar[]; //: what it did
+  states: Bar[]; //: its past states
   merged: Bar[];
 }
 
 export interface Plan {
   now: number;
-  past: boolean; //: is anything told of the time before now?
+  past: boolean; //: is there data about the time before now?
   rows: Row[];
   bars: Bar[];
 }
@@ -103,13 +103,13 @@ const spanBar = (kind: "merged" | "state", its: { host: string; start: string; e
   besteffort: false, text: null, ...more,
 });
 
-/** What hosts did, in words. */
+/** Labels of the host states. */
 export const DID: Record<string, string> = {
   drained: "drained", draining: "drained; jobs ran on", suspected: "suspected", closed: "closed", asleep: "asleep", away: "down: no runner answered",
   unseen: "not known: no manager was running", gone: "not one of the hosts", unknown: "not known yet",
 };
 
-/** What is over, on its rows. */
+/** Places the past on its rows. */
 function addPast(view: GanttView, rows: Map<string, Row>): Bar[] {
   const { past } = view;
   if (!past) return [];

@@ -1,4 +1,4 @@
-/** Colours of bars: the same word has the same colour on every page and every day, in light and in dark. */
+/** Colours of bars: the same value always has the same colour, on every page and in both themes. */
 
 import type { Theme } from "../../theme";
 import type { Bar } from "./model";

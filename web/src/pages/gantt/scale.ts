@@ -9,7 +9,7 @@ export const HOUR = 3_600_000;
 export const PRESETS: readonly (readonly [name: string, ms: number])[] = [
   ["1h", HOUR], ["6h", 6 * HOUR], ["1d", 24 * HOUR], ["1w", 168 * HOUR],
 ];
-/** What is shown where the address does not say. */
+/** The default window, if the address names none. */
 export const SPAN = "6h";
 const LEAST = 20_000;
 const MOST = 5 * 366 * 24 * HOUR;
@@ -64,7 +64,7 @@ export function ticks({ from, to }: Window, width: number, every = 72): Tick[] {
   return found;
 }
 
-/** A range that holds the window with room on both sides, the same for small moves: what is asked of the manager. */
+/** The range to fetch: the window with room on both sides, rounded so that small moves need no new request. */
 export function asked({ from, to }: Window): Window {
   const unit = 2 ** Math.ceil(Math.log2(Math.max(LEAST, to - from)));
   return { from: Math.floor(from / unit - 0.5) * unit, to: Math.ceil(to / unit + 0.5) * unit };
@@ -72,7 +72,7 @@ export function asked({ from, to }: Window): Window {
 
 const REACHES = [6 * HOUR, D, 3 * D, 7 * D, 30 * D, 92 * D, 366 * D];
 
-/** What a slider reaches: some of the time to come, and much more of the past than is shown. */
+/** The range of the slider: some of the future, and much more of the past than is shown. */
 export function trackOf({ from, to }: Window, now: number): Window {
   const wanted = Math.max(6 * (to - from), 1.1 * (now - from));
   const back = REACHES.find((each) => each >= wanted) ?? wanted;

@@ -1,4 +1,4 @@
-/** What can be done to the selected groups at once. */
+/** Actions on all selected groups. */
 
 import type { ReactNode } from "react";
 import { plural } from "../../format";

@@ -1,4 +1,4 @@
-/** One group: how far it is, how fast, and what can be done to the whole of it. */
+/** One group: its progress, its speed and its actions. */
 
 import { type ReactNode, memo } from "react";
 import { count, moment, percent } from "../../format";

@@ -1,4 +1,4 @@
-/** What the job asked for, what was learned of its like, and what its newest attempt was given and used. */
+/** The amounts of the job: asked, learned, and given to and used by its newest attempt. */
 
 import type { ReactNode } from "react";
 import type { AmountsView, JobView } from "../../api/types";

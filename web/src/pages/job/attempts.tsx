@@ -1,4 +1,4 @@
-/** Each attempt: how it ended, where, and what it took of what it had. */
+/** Each attempt: how and where it ended, and how much of its allocation it used. */
 
 import type { ReactNode } from "react";
 import type { AttemptView, JobView } from "../../api/types";
@@ -45,7 +45,7 @@ function Fact({ name, children }: { name: string; children: ReactNode }): ReactN
   return children ? <div><dt>{name}</dt><dd className="num">{children}</dd></div> : null;
 }
 
-/** The four values of each thing that it takes. What was learned is the job's: what its group says now. */
+/** The four values of each amount. The learned one belongs to the job: it is the current value of its group. */
 function Bars({ job, attempt, ended, wall }: { job: JobView; attempt: AttemptView; ended: boolean; wall: number | null }): ReactNode {
   const its = attempt.amounts;
   if (!its) return null;

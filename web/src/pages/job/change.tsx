@@ -1,4 +1,4 @@
-/** Changes what a waiting job asks for. Only fields that were touched are sent; the toast can put them back. */
+/** Changes the request of a waiting job. Only edited fields are sent; the toast can undo them. */
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, type ReactNode, useState } from "react";
@@ -12,7 +12,7 @@ import { useSay } from "../../ui/toasts";
 
 type Fields = Record<string, string | number>;
 
-/** What the fields say now, in the words that the manager understands; sizes and times exactly. */
+/** The current values of the fields, in the manager's syntax, with exact sizes and times. */
 export function present(job: JobView): Record<"priority" | "mem" | "time" | "walltime", string> {
   const exact = (bytes: number | null): string => {
     if (bytes === null) return "";

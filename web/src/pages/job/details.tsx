@@ -21,7 +21,7 @@ const list = (words: string[]): ReactNode =>
 
 const at = (time: string | null): ReactNode => (time ? <time dateTime={time} title={time}>{moment(time)}</time> : null);
 
-/** What a job waits for, with a link where that is one job. */
+/** The parents of a job; a single job is a link. */
 const after = (words: string[]): ReactNode =>
   words.length
     ? words.map((each, n) => {
@@ -30,7 +30,7 @@ const after = (words: string[]): ReactNode =>
       })
     : null;
 
-/** What a job that waits would get. */
+/** The amounts that a waiting job would get. */
 function takes({ size: it, request, started_at, ended_at }: JobView): ReactNode {
   if (started_at !== null || ended_at !== null) return null;
   const cores = it.cpus ? `${it.cpus} ${it.cpus === 1 ? "core" : "cores"}` : "no core";

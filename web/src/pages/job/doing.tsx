@@ -1,4 +1,4 @@
-/** The buttons that act on the job, with a question before what cannot be undone. */
+/** The buttons that act on the job. Actions that cannot be undone ask first. */
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";

@@ -1,4 +1,4 @@
-/** Finds text in an output, all of it: what is not in the page yet is fetched. The browser's own search sees only the rows in view. */
+/** Searches a whole output, fetching parts that are not loaded yet. The browser's own search sees only the rows in view. */
 
 import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { count, plural, size } from "../../format";
@@ -6,20 +6,20 @@ import type { Printed, StreamName } from "./printed";
 import { FOUND_MOST, finds } from "./rows";
 
 const TYPING_MS = 250;
-/** Beyond what a page can hold, so much is looked at and not kept. */
+/** How many bytes are searched, but not kept, beyond the rows that a page can hold. */
 const BEYOND = 64 << 20;
 
 /** How far a search has come. */
 export interface Reach {
-  from: number; //: the offset of the first byte that was looked at
+  from: number; //: the offset of the first searched byte
   next: number; //: the offset behind the last
-  lines: number; //: of those that were, how many are in the page
+  lines: number; //: how many of the searched rows are in the page
   forgot: boolean; //: the page held more once
   beyond: number; //: rows that hold the text, before those in the page
   busy: boolean;
 }
 
-/** What was found, and in how much. */
+/** The number of matches, and how much was searched. */
 export function found(at: number, hits: number, reach: Reach): string {
   const number = hits ? `${at < 0 ? "" : `${at + 1}/`}${count(hits)}${hits >= FOUND_MOST ? "+" : ""}` : "none";
   const earlier = reach.beyond ? `; ${count(reach.beyond)} more before what the page holds` : "";

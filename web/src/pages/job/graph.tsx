@@ -1,4 +1,4 @@
-/** What the job waits for and what waits for it, as a small picture. */
+/** The parents and dependents of the job as a small graph. */
 
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useLayoutEffect, useMemo, useRef } from "react";

@@ -1,4 +1,4 @@
-/** Which job this is, how it is doing, and what can be done about it. */
+/** The head of the page: the job's name, state and actions. */
 
 import { type ReactNode, useState } from "react";
 import type { JobView } from "../../api/types";

@@ -1,4 +1,4 @@
-/** Places the nodes of a small graph in columns: what a job waits for on the left, what waits for it on the right. */
+/** Places the nodes of a small graph in columns: parents of the job on the left, dependents on the right. */
 
 import type { GraphView } from "../../api/types";
 

@@ -24,7 +24,7 @@ export function Lines({ rows, version, wrap, following, follow, label, box, hits
   const seen = useRef(0);
   const total = rows.rows.length;
   const { base } = rows;
-  // The same function as long as keys stay: another one makes the list measure all rows anew.
+  // Stable while the keys are the same: a new function would make the list measure all rows again.
   const key = useCallback((at: number) => base + at, [base]);
   const list = useVirtualizer({
     count: total,

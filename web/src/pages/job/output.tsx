@@ -1,4 +1,4 @@
-/** What the job prints: both streams, each attempt, live while it runs. */
+/** The output of the job: both streams of each attempt, live while it runs. */
 
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { address } from "../../api/client";
@@ -46,7 +46,7 @@ function Tabs({ stream, choose, printed }: { stream: StreamName; choose: (s: str
   );
 }
 
-/** Saves what is in the page: while a job runs, nothing is kept yet that could be linked to. */
+/** Saves the loaded text: while a job runs there is no stored output to link to. */
 function save(name: string, text: string): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
@@ -111,7 +111,7 @@ function Screen({ job, attempt, live, stream, choose, file, nothing, lost, selec
   const more = useCallback(async (): Promise<void> => {
     const fromEnd = box.current ? box.current.scrollHeight - box.current.scrollTop : 0;
     await printed.earlier(stream);
-    // What was in view stays in view.
+    // Keep the visible rows in place.
     requestAnimationFrame(() => {
       if (box.current) box.current.scrollTop = box.current.scrollHeight - fromEnd;
     });

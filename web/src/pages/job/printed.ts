@@ -1,4 +1,4 @@
-/** What an attempt prints: the end of what is kept, and while it runs, what comes. A store that the page watches. */
+/** The output of an attempt as a store for the page: the end of the kept output, and live output while it runs. */
 
 import { ApiError, address, get } from "../../api/client";
 import type { OutputView } from "../../api/types";
@@ -57,7 +57,7 @@ export class Printed {
     document.addEventListener("visibilitychange", this.seen);
   }
 
-  /** Listen while the attempt runs; else read what is kept. */
+  /** Follow the live output while the attempt runs; otherwise read the kept output. */
   follow(live: boolean): void {
     this.live = live;
     if (live) this.seen();
@@ -81,7 +81,7 @@ export class Printed {
     this.quit.abort();
   }
 
-  /** Read the part before what is here. Returns how many rows came. */
+  /** Load the part before the loaded rows. Returns the number of new rows. */
   async earlier(stream: StreamName): Promise<number> {
     const rows = this.rows[stream];
     const before = rows.first;
@@ -92,7 +92,7 @@ export class Printed {
     return added;
   }
 
-  /** How many rows before an offset hold a text, and where the part begins that was looked at. They are not kept. */
+  /** Count the rows before an offset that contain a text; also returns the start of the searched part. Keeps no rows. */
   async glance(stream: StreamName, before: number, text: string): Promise<{ hits: number; from: number }> {
     const view = await this.read(stream, { tail: Math.min(EARLIER, before), before });
     const rows = new Rows();

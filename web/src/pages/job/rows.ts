@@ -7,9 +7,9 @@ import { type Style, plain, styleAfter } from "./ansi";
 
 export interface Row {
   text: string;
-  style: Style; //: what the rows before leave behind
+  style: Style; //: the style at the end of the previous rows
   joined: boolean; //: the same line goes on in the next row
-  gap: number; //: instead of text: so many bytes are missing here
+  gap: number; //: instead of text: how many bytes are missing here
 }
 
 /** Longer lines are shown as several rows: a page cannot lay out a line of a megabyte. */
@@ -23,13 +23,13 @@ export class Rows {
   next = 0; //: the offset behind the last
   base = 0; //: how many rows went away at the start, so that a row keeps its key
   widest = 0;
-  forgot = false; //: rows went away for want of room
+  forgot = false; //: rows were dropped because there were too many
   private open = false; //: the last row is not ended by a newline
   private begun = false;
 
   constructor(private readonly most = MOST) {}
 
-  /** Take a piece from `offset` up to `next`; what is here already is skipped. */
+  /** Take a piece from `offset` up to `next`; bytes already here are skipped. */
   append(text: string, offset: number, next: number): void {
     if (!this.begun) {
       this.begun = true;
@@ -129,7 +129,7 @@ export function finds(rows: Rows, text: string): number[] {
   if (wanted === "") return found;
   for (const [at, row] of rows.rows.entries()) {
     if (found.length >= FOUND_MOST) break;
-    // Most rows fail the cheap test; colours within a word are looked past only then.
+    // Most rows fail the cheap test; only the others are searched again without their colours.
     const raw = row.text.toLowerCase();
     if (raw.includes(wanted) || (raw.includes("\u001b") && plain(raw).includes(wanted))) found.push(rows.base + at);
   }

@@ -1,4 +1,4 @@
-/** What an attempt asked for, what was learned, what it was given and what it used: on one scale, and in a word. */
+/** Asked, learned, given and used amounts of an attempt on one scale, with a short verdict. */
 
 export type Verdict = "good" | "over" | "lack" | "none";
 
@@ -10,7 +10,7 @@ export interface Mark {
 export interface Usage {
   used: number | null;
   marks: Mark[];
-  scale: number; //: what the whole width stands for
+  scale: number; //: the amount at full width
   verdict: Verdict;
   words: string;
 }
@@ -23,9 +23,9 @@ export interface Four {
   used: number | null;
 }
 
-/** Below this share of what it was given, an attempt held much that others could have used. */
+/** An attempt that used less than this share of its allocation kept much from other jobs. */
 const OVER_ASKED = 0.5;
-/** Below this, how many times as much it was given says nothing. */
+/** Below this amount the ratio of given to used means nothing. */
 const HARDLY = 0.01;
 
 const share = (ratio: number): string => (ratio > 0 && ratio < 0.01 ? "under 1 %" : `${Math.round(ratio * 100)} %`);

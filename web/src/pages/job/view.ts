@@ -1,11 +1,11 @@
-/** What the parts of the page ask of a job. */
+/** Facts about a job that several parts of the page need. */
 
 import type { AttemptView, JobView } from "../../api/types";
 
 const LIVE: readonly string[] = ["scheduled", "starting", "running", "suspended", "finishing", "lost"];
 
 export const attemptsOf = (job: JobView): AttemptView[] => (Array.isArray(job.attempts) ? job.attempts : []);
-/** An attempt is under way, so that what it prints may still come. */
+/** An attempt is under way, so more output may come. */
 export const isLive = (job: JobView): boolean => LIVE.includes(job.state);
 /** An exit code or signal that the job itself caused is a reason by itself. */
 const OWN: readonly string[] = ["exit", "signal"];
@@ -16,7 +16,7 @@ export function endOf({ reason, signal, exit_code }: Pick<JobView | AttemptView,
   const cause = reason && !OWN.includes(reason.code) && reason.message !== how ? reason.message : "";
   return { cause, how };
 }
-/** The words of a command as one would type them. */
+/** A command as typed in a shell. */
 export function shellWords(cmd: string | string[]): string {
   if (typeof cmd === "string") return cmd;
   return cmd.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");

@@ -26,7 +26,7 @@ const WHY_NOT: Record<Verb, string> = {
   remove: "they have not ended, or others wait for them",
 };
 
-/** What was changed, and what not, as one sentence. */
+/** One sentence: which jobs were changed, and which were not. */
 export function outcome(verb: Verb, { changed, unchanged, kept = 0 }: ActedView): string {
   if (changed === 0) return `Nothing was changed: ${verb === "remove" && !kept ? "they are gone already" : WHY_NOT[verb]}`;
   if (kept > 0) return `${plural(changed, "job")} ${DONE[verb]}; ${plural(kept, "other")} kept`;
@@ -58,7 +58,7 @@ export function useActs(): Acts {
   const act = useCallback<Acts["act"]>(
     async (verb, select, { cascade = false, waiting = false } = {}) => {
       try {
-        // Here jobs are ticked, not named: what cannot go is kept.
+        // Jobs are ticked here, not named: those that cannot be removed are kept without an error.
         const body: Action = { action: verb, select: [...select], cascade, waiting, lenient: true };
         const acted = await post<ActedView>("/jobs/actions", body);
         const back = BACK[verb];

@@ -1,4 +1,4 @@
-/** What can be done to the selected jobs. What cannot be taken back is asked about first, with the numbers that it would concern. */
+/** Actions on the selected jobs. An action that cannot be undone asks first, with the number of affected jobs. */
 
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
@@ -15,11 +15,11 @@ interface BulkProps {
   total: number;
   busy: boolean;
   priority: number | null;
-  /** The selected jobs by state; nothing where they were not counted. */
+  /** The selected jobs by state; undefined if they were not counted. */
   counts: Record<string, number> | undefined;
   /** The only user whose jobs may be acted on; null: all users. */
   only: string | null;
-  /** None of them may be touched. */
+  /** The session may act on none of them. */
   others: boolean;
   /** How many of the selected jobs may not be acted on. */
   foreign: number;
@@ -32,7 +32,7 @@ interface BulkProps {
 
 type Asked = "kill" | "remove" | "priority" | null;
 
-/** Which states an action concerns, and why it concerns none. */
+/** The states that an action applies to, and the text for when it applies to no job. */
 const CONCERNS: Record<Verb | "priority", [states: readonly string[], none: string]> = {
   retry: [RETRYABLE, "None of them has failed or was cancelled"],
   hold: [HOLDABLE, "None of them waits"],
@@ -45,7 +45,7 @@ const CONCERNS: Record<Verb | "priority", [states: readonly string[], none: stri
 export function Bulk({ number, everything, total, busy, priority, counts, only, others, foreign, check, act, prioritise, chooseAll, clear }: BulkProps): ReactNode {
   const [asked, setAsked] = useState<Asked>(null);
   const close = (): void => setAsked(null);
-  /** Whether there is something to do, and how much of it. */
+  /** Whether the action applies to any job, and to how many. */
   const of = (what: Verb | "priority"): { disabled: boolean; title: string } => {
     const [states, none] = CONCERNS[what];
     if (others) return { disabled: true, title: "These are the jobs of others: only they and administrators can act on them" };
@@ -98,7 +98,7 @@ function Sure({ verb, number, only, check, close, act }: {
   const [waiting, setWaiting] = useState(false);
   const kill = verb === "kill";
   const more = kill ? {} : { cascade, waiting };
-  // What has ended since they were ticked is not counted: it is asked for now, and again when something happens.
+  // Jobs may have ended since they were ticked: the count is fetched now, and again after every change.
   const { data, error } = useQuery({ queryKey: ["check", verb, cascade, waiting], queryFn: () => check(verb, more), gcTime: 0, retry: false });
   const n = data?.changed;
   const name = kill ? "Kill" : "Remove";

@@ -24,7 +24,7 @@ export const ORDERS = {
 export type Order = keyof typeof ORDERS;
 
 export const NEWEST = "-id";
-/** In another order than that of ids the manager lists no more than this. */
+/** The most jobs that the manager lists in an order other than by id. */
 const SORTED = 10_000;
 
 /** How many rows can be scrolled through, of all that match. */
@@ -56,12 +56,12 @@ export function sorted(current: string, by: Order): string {
 /** A group as a selector names it: a comma of its own stands behind a backslash. */
 export const named = (group: string): string => `@${group.replaceAll(",", "\\,")}`;
 
-/** What is asked besides the state, as one word of a selector; empty: everything. */
+/** The filter without the state, as one term of a selector; empty: all jobs. */
 export function scope({ group, user, host, queue }: Filter): string {
   return [group && named(group), user && `user=${user}`, host && `host=${host}`, queue && `queue=${queue}`].filter(Boolean).join(",");
 }
 
-/** The selectors of a filter. Commas mean AND within a word, several words mean OR. */
+/** The selectors of a filter. Commas mean AND within a term, several terms mean OR. */
 export function selectors(filter: Filter): string[] {
   const rest = scope(filter);
   if (filter.states.length === 0) return rest ? [rest] : [];

@@ -1,9 +1,9 @@
 /** Ids as the manager's selectors say them. */
 
-/** What one request may name. */
+/** The most ids that one request may name. */
 export const WORDS_MAX = 10_000;
 
-/** `12-14` for neighbours, so that a long selection is few words. */
+/** Adjacent ids become a range, `12-14`, so that a long selection stays short. */
 export function ranges(ids: Iterable<number>): string[] {
   const words: string[] = [];
   let low = 0;

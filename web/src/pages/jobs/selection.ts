@@ -1,4 +1,4 @@
-/** What is selected: some jobs, or everything that matches the filter, which may be a million. */
+/** The selection: some jobs, or all that match the filter, possibly a million. */
 
 import type { JobView } from "../../api/types";
 

@@ -9,7 +9,7 @@ export const AGAINST = ["given", "asked"] as const;
 export type Against = (typeof AGAINST)[number];
 export const isAgainst = (word: string): word is Against => AGAINST.some((each) => each === word);
 
-/** Nothing has no logarithm: what is less than this is shown as this. */
+/** Zero has no logarithm: smaller values are shown as this. */
 const LEAST: Record<Asked, number> = { mem: 1 << 20, time: 0.01 };
 
 export interface Dot {
@@ -18,7 +18,7 @@ export interface Dot {
   point: Point;
 }
 
-/** Given or asked to the right, used upwards. What was not asked for, or not measured, has no place. */
+/** Given or asked to the right, used upwards. Amounts that were not asked for or not measured have no point. */
 export function dots(points: readonly Point[], what: Asked, against: Against): Dot[] {
   const found: Dot[] = [];
   for (const point of points) {

@@ -1,4 +1,4 @@
-/** Amounts of what is learned, as text. */
+/** Learned amounts as text. */
 
 import { duration, size } from "../../format";
 

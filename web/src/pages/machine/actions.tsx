@@ -1,4 +1,4 @@
-/** What an administrator does with a machine: let it run empty, or say that it is gone. */
+/** Actions of an administrator: drain a machine, or declare it gone. */
 
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";

@@ -1,4 +1,4 @@
-/** When a machine was there: its states as one band, and in words. */
+/** The past states of a machine, as one band and as text. */
 
 import type { ReactNode } from "react";
 import type { NodeHistory as Span } from "../../api/types";
@@ -29,7 +29,7 @@ export function band(history: readonly Span[]): Span[] {
 /** A shorter gap between two periods of the same state is ignored. */
 const PAUSE_S = 1;
 
-/** Without short pauses: what is before and after one is one time. */
+/** Removes short pauses: the spans before and after a pause become one. */
 export function calm(spans: readonly Span[], now: number): Span[] {
   return band(spans.filter((span, at) =>
     at === 0 || at === spans.length - 1 || seconds(span, now) >= PAUSE_S || spans[at - 1]?.state !== spans[at + 1]?.state));

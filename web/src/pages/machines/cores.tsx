@@ -1,4 +1,4 @@
-/** Cores as little cells, those in use filled. Two paths however many there are, so that a wall of machines stays quick. */
+/** Cores as little cells, filled if in use. Always two SVG paths, so that a wall of many machines stays fast. */
 
 import type { ReactNode } from "react";
 

@@ -1,4 +1,4 @@
-/** A machine as the API tells of it, and how it is shown. */
+/** A machine as the API describes it, and its labels. */
 
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { get } from "../../api/client";

@@ -53,7 +53,7 @@ function ofManager({ paused, draining }: StatusView, manager: ManagerView | unde
   return needs;
 }
 
-/** What the counts do not tell: jobs that wait in vain, and reservations that would not get what they were granted. */
+/** Not visible in the counts: jobs that can never start, and reservations that would not get their granted resources. */
 function ofPlaces(found: readonly AttentionView[]): Need[] {
   return found.map(({ kind, jobs, total, message }): Need => {
     const first = jobs[0] ?? 0;

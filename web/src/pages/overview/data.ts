@@ -1,4 +1,4 @@
-/** What the overview shows, looked at again whenever something happens. */
+/** The data of the overview, refetched after every change. */
 
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
@@ -13,7 +13,7 @@ export const useStatus = () => useQuery({ queryKey: ["status"], queryFn: ({ sign
 
 export { useManager } from "../../strip";
 
-/** What a host has and what of it is in use. */
+/** The capacity of a host and how much of it is in use. */
 export interface Load {
   host: string;
   connected: boolean;

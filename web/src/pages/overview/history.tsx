@@ -1,4 +1,4 @@
-/** The last hour: how many jobs ended, and how long those that started had waited. */
+/** The last hour: how many jobs ended, and how long the started jobs had waited. */
 
 import { type ReactNode, useMemo } from "react";
 import { type Minute, ceiling, roundTime, total, waits } from "../../charts/minutes";

@@ -7,7 +7,7 @@ import { Link } from "../../router";
 import { Card, Command } from "../../ui/parts";
 import type { Load } from "./data";
 
-/** So many hosts are a list; more are squares, with the fullest below them. */
+/** Up to this many hosts are a list; more are squares, with the fullest hosts listed below. */
 const SHOWN = 6;
 const BUSIEST = 3;
 const MOST = 2000;

@@ -1,4 +1,4 @@
-/** What a newcomer sees: what to type, in the order in which it is useful. */
+/** Shown to newcomers: useful first commands, in order. */
 
 import type { ReactNode } from "react";
 import type { ManagerView } from "../../api/types";

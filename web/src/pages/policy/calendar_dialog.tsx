@@ -14,7 +14,7 @@ export interface Period {
   description?: string;
 }
 
-/** What a period's record is called. */
+/** The name of a period's record. */
 export const periodName = (each: Period): string => `${each.period || `${each.from}/${each.to}`}: ${each.set}`;
 
 const KINDS = [["weekly", "Every week"], ["once", "Once"]] as const;

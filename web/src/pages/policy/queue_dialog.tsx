@@ -40,7 +40,7 @@ export function QueueDialog({ queue, names, base, close }: {
   const make = (): Wanted => {
     const meant = name.trim();
     if (queue === null && names.includes(meant)) throw new Unclear(`There is a queue '${meant}' already`, "Give another name, or change that one.");
-    // What the form does not ask for stays as it was written down.
+    // Fields of the record that the form does not show stay unchanged.
     const value: Record<string, unknown> = { ...queue?.record, order, backfill };
     for (const field of ["priority", "walltime_s", "max_wait_s", "shares", "closed", "closed_reason", "max_priority"]) delete value[field];
     const given = {

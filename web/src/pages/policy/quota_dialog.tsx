@@ -15,7 +15,7 @@ export interface Quota {
 const PARTS = ["Queue", "Project", "Type", "User"];
 const AMOUNTS = ["Resources", "Jobs", "Resource-hours"];
 
-/** What a quota's record is called. */
+/** The name of a quota's record. */
 export const quotaName = ({ rule, set }: Pick<Quota, "rule" | "set">): string => (set ? `${set}: ${rule}` : rule);
 
 const meaning = (limits: Quota["limits"]): string =>

@@ -7,7 +7,7 @@ import { Meter } from "../../ui/sheet";
 import type { Quota } from "./quota_dialog";
 
 const FIELDS = ["queue", "project", "type", "user"];
-/** So many holders have a line of their own. */
+/** The most holders that get a line of their own. */
 const SHOWN = 5;
 
 export const AMOUNTS = [

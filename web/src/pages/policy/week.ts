@@ -23,7 +23,7 @@ function daysOf(text: string): number[] {
   });
 }
 
-/** Hours that run past midnight are two bands. What cannot be read is none. */
+/** Hours that run past midnight become two bands. Invalid text gives no band. */
 export function bands(period: string): Band[] {
   const words = period.trim().toLowerCase().replace(/\s*([-,])\s*/g, "$1").split(/\s+/);
   const hours = words.find((word) => word.includes(":"));

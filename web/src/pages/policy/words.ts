@@ -1,6 +1,6 @@
 /** Converts form input to records and back. Syntax errors are reported here, all others by the manager. */
 
-/** Something that was typed cannot be understood. */
+/** Raised for input that cannot be parsed. */
 export class Unclear extends Error {
   constructor(message: string, readonly hint: string) {
     super(message);
@@ -39,7 +39,7 @@ export function whole(label: string, text: string): number | null {
   return Number(text);
 }
 
-/** A number from 0; nothing → null. How large it may be the manager says. */
+/** A number from 0; nothing → null. The manager checks the upper bound. */
 export function weight(label: string, text: string): number | null {
   if (!text.trim()) return null;
   if (!/^\d{1,9}(\.\d{1,9})?$/.test(text.trim())) throw new Unclear(`${label}: '${text}' is not a weight`, "write it like 1 or 0.5");
@@ -68,7 +68,7 @@ export function pairs(label: string, text: string): [string, string][] {
 
 const LISTS = ["user", "queue", "project", "group", "name", "uses"];
 
-/** Conditions or fields of a rule. Patterns may stand with commas; a comma belongs to a type. */
+/** Conditions or fields of a rule. Patterns may be separated by commas; in a type a comma is part of the value. */
 export function fields(label: string, text: string, { patterns }: { patterns: boolean }): Record<string, string | string[]> {
   const found: Record<string, string | string[]> = {};
   for (const [name, value] of pairs(label, text)) {
@@ -87,13 +87,13 @@ export const listed = (values: Record<string, unknown>): string[] =>
   Object.entries(values).flatMap(([name, value]) =>
     name === "type" && Array.isArray(value) ? value.map((each) => `type=${String(each)}`) : [`${name}=${word(value)}`]);
 
-/** What became of fields that were changed, in a few words: `priority 5, walltime none`. */
+/** A short list of the changed fields: `priority 5, walltime none`. */
 export function news(before: Record<string, string>, now: Record<string, string>): string {
   const changed = Object.entries(now).filter(([name, value]) => value.trim() !== (before[name] ?? ""));
   return changed.map(([name, value]) => `${name} ${value.trim().split(/\s*\n\s*/).join(", ") || "none"}`).join(", ") || "as before";
 }
 
-/** A limit of a quota: a number, ALL or a part of it; nothing is any number. */
+/** A limit of a quota: a number, ALL or a fraction of it; empty means unlimited. */
 export function limit(label: string, text: string): number | string {
   const words = text.trim();
   if (!words || words.toLowerCase() === "any") return -1;
