@@ -13,7 +13,7 @@ import { Toasts } from "./ui/toasts";
 const queries = new QueryClient({
   defaultOptions: {
     queries: {
-      staleTime: Infinity, // the event stream says when to look again
+      staleTime: Infinity, // the event stream says when to refetch
       refetchOnWindowFocus: false,
       retry: (failures, error) => failures < 2 && !(error instanceof ApiError && error.status >= 400 && error.status < 500),
     },

@@ -1,4 +1,4 @@
-/** Numbers, sizes, durations and moments as people read them. */
+/** Numbers, sizes, durations and times as readable text. */
 
 const number = new Intl.NumberFormat("en");
 export const count = (value: number): string => number.format(value);
@@ -44,7 +44,7 @@ export function moment(text: string | null | undefined): string {
   return new Date().toDateString() === at.toDateString() ? clock.format(at) : day.format(at);
 }
 
-/** Names in the order of people: node2 before node10. */
+/** Natural order of names: node2 before node10. */
 export const byName = new Intl.Collator("en", { numeric: true }).compare;
 
 export const plural = (n: number, one: string, many = `${one}s`): string => `${count(n)} ${n === 1 ? one : many}`;

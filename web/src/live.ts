@@ -79,12 +79,12 @@ class Live {
 
 export const live = new Live();
 export const useLink = (): Link => useSyncExternalStore(live.watch, live.now);
-/** When the link was lost, if it is. */
+/** When the connection was lost; null if it is not. */
 export const useLost = (): number | null => useSyncExternalStore(live.watch, live.lost);
 
 /**
- * Queries are named by their subject: ["jobs", …], ["job", id], … Each is looked at again at its own pace after something
- * happened, so that a thousand events a second are a few requests; and nothing is asked while nothing happens.
+ * Queries are named by their subject: ["jobs", …], ["job", id], … After an event each is refetched at its own pace,
+ * so that a thousand events a second cause only a few requests. Without events nothing is fetched.
  */
 const PACES_MS: Record<string, number> = {
   jobs: 500,

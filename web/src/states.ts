@@ -16,7 +16,7 @@ export const tone = (state: string): Tone => TONES[state] ?? "idle";
 
 export const ACTIVE: readonly string[] = ["running", "starting", "finishing", "scheduled", "suspended", "lost"];
 export const WAITING: readonly string[] = ["ready", "delayed", "dependent", "held", "blocked"];
-/** These do not start by themselves. */
+/** Jobs in these states do not start by themselves. */
 export const STUCK: readonly string[] = ["held", "blocked"];
 /** States in which the manager accepts a hold, and a retry. */
 export const HOLDABLE: readonly string[] = ["ready", "delayed", "dependent", "blocked"];

@@ -1,4 +1,4 @@
-/** What holds for every page, above it: the manager is silent, or starts nothing. */
+/** Notices above every page: the manager is silent, or starts no jobs. */
 
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
@@ -12,7 +12,7 @@ import { Icon } from "./ui/icons";
 export const useManager = () =>
   useQuery({ queryKey: ["manager"], queryFn: ({ signal }) => get<ManagerView>("/manager", {}, signal) });
 
-/** A stream that comes back at once is no news. */
+/** A stream that reconnects within this time causes no notice. */
 const PATIENCE_MS = 1500;
 
 function Stale({ since }: { since: number }): ReactNode {

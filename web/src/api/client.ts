@@ -1,4 +1,4 @@
-/** Talks to the manager's HTTP API. Every error is an `ApiError` with a code, a message and what to do. */
+/** Talks to the manager's HTTP API. Every error is an `ApiError` with a code, a message and a hint. */
 
 export class ApiError extends Error {
   constructor(

@@ -1,4 +1,4 @@
-/** A chart: made once, given new options when they change, redrawn with the theme and the size of its place. */
+/** A chart: made once, given new options when they change, redrawn when the theme or its size changes. */
 
 import type { EChartsCoreOption, EChartsType } from "echarts/core";
 import { type ReactNode, useEffect, useRef } from "react";

@@ -1,4 +1,4 @@
-/** The parts of ECharts that are used, and how a chart lives inside a component. */
+/** The used parts of ECharts, and the life of a chart inside a component. */
 
 import { BarChart, CustomChart, LineChart, ScatterChart } from "echarts/charts";
 import { DataZoomComponent, GridComponent, MarkLineComponent, TooltipComponent } from "echarts/components";

@@ -1,4 +1,4 @@
-/** What happened in each of the last minutes, as charts and figures need it. */
+/** The counts of each of the last minutes, for charts and figures. */
 
 export interface Minute {
   at: string;
@@ -6,8 +6,8 @@ export interface Minute {
   complete: number;
   failed: number;
   cancelled: number;
-  wait_s: number; //: seconds that the started ones had waited, all together
-  run_s: number; //: seconds that the ended ones had run, all together
+  wait_s: number; //: total wait of the started jobs, in seconds
+  run_s: number; //: total run time of the ended jobs, in seconds
 }
 
 const MINUTE = 60_000;
@@ -38,7 +38,7 @@ export const total = (minutes: readonly Minute[], what: Exclude<keyof Minute, "a
 export const waits = (minutes: readonly Minute[]): (number | null)[] =>
   minutes.map(({ started, wait_s }) => (started > 0 ? wait_s / started : null));
 
-/** A round number that is not below the largest: where the axis ends. */
+/** The end of the axis: a round number not below the largest value. */
 export function ceiling(largest: number): number {
   if (largest <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(largest));

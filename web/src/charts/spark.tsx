@@ -1,4 +1,4 @@
-/** A line without axes: whether something goes up or down. */
+/** A line without axes that shows a trend. */
 
 import type { ReactNode } from "react";
 

@@ -28,7 +28,7 @@ function download(name: string, text: string): void {
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
-/** Group-by and range of the address; what makes no sense there is as if it were not there. */
+/** Group-by and range of the address; invalid values are ignored. */
 function useQuestion(): { by: Subject[]; setBy: (by: Subject[]) => void; range: Range; preset: string; setPreset: (word: string) => void; days: [string, string]; setDay: (at: 0 | 1, day: string) => void } {
   const [words, setWords] = useParam("by", "user");
   const [preset, setPreset] = useParam("range", "7d");

@@ -23,7 +23,7 @@ import "./gantt/gantt.css";
 
 const LEGEND = 9;
 const MOVED_MS = 150;
-/** What hosts did, as the legend names it. */
+/** Host states, as in the legend. */
 const DID_SHOWN: readonly (readonly [name: string, states: readonly string[]])[] = [
   ["drained", ["drained", "draining"]], ["away", ["away", "suspected"]], ["asleep", ["asleep"]], ["closed", ["closed"]],
   ["unknown", ["unseen", "unknown", "gone"]],
@@ -120,7 +120,7 @@ export default function Page(): ReactNode {
   const colours: By = (BY as readonly string[]).includes(by) ? (by as By) : "group";
   if (error && !data) return <Trouble error={error} />;
   if (!data || !plan) return <Skeleton lines={8} />;
-  // Now stays where it is, as long as it is in view.
+  // The present keeps its position on the screen while it is in view.
   const middle = view.from < clock() && clock() < view.to ? clock() : (view.from + view.to) / 2;
   return (
     <div className="gantt">

@@ -1,4 +1,4 @@
-/** Groups: how far each set of jobs is, ten thousand of them if need be. */
+/** Groups and their progress, for up to ten thousand groups. */
 
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useCallback, useMemo, useRef, useState } from "react";
@@ -24,7 +24,7 @@ import "./groups/groups.css";
 const HEADERS: [text: string, place: string][] = [
   ["Group", ""], ["Progress", "group-bar"], ["Ended", ""], ["Jobs", ""], ["Rate", "right group-rate"], ["Expected end", "right"],
 ];
-/** Until it is known which they are, none may be touched. */
+/** Until the counts are known, no action is offered. */
 const NO_JOBS = { groups: {} } as StatusView;
 const NONE: ReadonlySet<string> = new Set();
 const HEIGHTS = { wide: 48, narrow: 112, below: 840 };

@@ -1,4 +1,4 @@
-/** Jobs: a million of them in one table, narrowed, sorted, selected and acted on. */
+/** Jobs: up to a million in one table, with filters, sorting, selection and actions. */
 
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type MouseEvent, type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
@@ -25,7 +25,7 @@ import "./jobs/jobs.css";
 const HEIGHTS = { wide: 34, narrow: 78, below: 640 };
 const HEADER = 34;
 const FOUND_MAX = 200_000;
-/** The most ids that an address can carry. */
+/** The most ids or ranges that an address can carry. */
 const COUNTED_WORDS = 100;
 
 /** Scroll position of the list when it was left, so that going back shows the same rows. */
@@ -165,7 +165,7 @@ function List({ filter, sort, setSort }: { filter: Filter; sort: string; setSort
       const select = await words();
       if (select.length && (await work(select))) {
         setSelection(NOTHING);
-        // A page further down is of the list that was there before; its beginning makes the manager look again.
+        // Later pages belong to the manager's cached list; fetching the first page makes it build a new one.
         await get<JobPage>("/jobs", { select: selectors(filter), search: filter.search, sort, limit: 1 });
         await client.invalidateQueries({ queryKey: ["jobs"] });
       }

@@ -1,4 +1,4 @@
-/** The first page: what happens now, what happened in the last hour, and what needs a person. */
+/** The first page: the present, the last hour, and everything that needs a person. */
 
 import { type ReactNode, useMemo } from "react";
 import type { StatusView } from "../api/types";
@@ -19,7 +19,7 @@ import { pace } from "./overview/progress";
 import { Welcome } from "./overview/welcome";
 import "./overview/overview.css";
 
-/** Until it is known which they are, none may be touched. */
+/** Until the counts are known, no action is offered. */
 const NO_JOBS = { counts: {}, groups: {} } as StatusView;
 
 function Whole({ status, now }: { status: StatusView; now: number }): ReactNode {

@@ -1,4 +1,4 @@
-/** What forms and toolbars are made of: labelled fields, choices of one, tabs. */
+/** Parts of forms and toolbars: labelled fields, choices, tabs. */
 
 import { type InputHTMLAttributes, type ReactNode, type SelectHTMLAttributes, useId } from "react";
 import { Icon } from "./icons";
@@ -77,7 +77,7 @@ export function Filter({ label, value, change }: { label: string; value: string;
   );
 }
 
-/** One of a few, side by side. */
+/** A choice of one of a few, side by side. */
 export function Segments({ label, value, change, options }: {
   label: string; value: string; change: (value: string) => void; options: Options;
 }): ReactNode {

@@ -61,7 +61,7 @@ export function Progress({ counts, label }: { counts: Record<string, number>; la
   );
 }
 
-/** What to type, with a button that copies it. */
+/** A command to type, with a copy button. */
 export function Command({ text }: { text: string }): ReactNode {
   const [copied, setCopied] = useState(false);
   const copy = (): void => {

@@ -15,7 +15,7 @@ export function PageHead({ title, about, children }: { title: ReactNode; about?:
   );
 }
 
-/** How much of something is taken. `whole` null: there is no end to it. */
+/** How much of something is in use. `whole` null: unlimited. */
 export function Meter({ part, whole, label, text, tone = "run" }: {
   part: number; whole: number | null; label: string; text?: string; tone?: "run" | "warn" | "bad" | "good" | "idle";
 }): ReactNode {

@@ -11,10 +11,10 @@ import { type Measure, OTHERS, type Stack } from "./sums";
 
 const colourOf = (name: string, place: number): string => (name === OTHERS ? "chart-rest" : `chart-${(place % COLOURS) + 1}`);
 
-/** Colours that `palette.css` has. */
+/** The number of colours in `palette.css`. */
 const COLOURS = 8;
 
-// Windows are those of this browser's zone, in which they were summed up.
+// Windows are in this browser's time zone, which the sums use too.
 const hour = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hour12: false });
 const day = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" });
 

@@ -56,7 +56,7 @@ export interface Stack {
   layers: { name: string; values: number[] }[];
 }
 
-/** Every window of the range with what each of the first `most` has in it; the rest is one layer. */
+/** Every window of the range with the values of the first `most` owners; all others are one layer. */
 export function stack(
   rows: readonly AccountRow[], by: readonly Subject[], measure: Measure,
   { from, to, window, most }: { from: number; to: number; window: "hour" | "day"; most: number },
@@ -68,7 +68,7 @@ export function stack(
   const layers = all.slice(0, most).map((total) => ({ name: total.words.join(" · "), values: windows.map(() => 0) }));
   if (all.length > most) layers.push({ name: OTHERS, values: windows.map(() => 0) });
   for (const row of rows) {
-    // Where midnight is not at a full hour of UTC, the manager's day begins with the hour that it is in.
+    // If midnight is not at a full hour of UTC, the manager's day begins with the hour that contains it.
     const at = Date.parse(row.at) + HOUR_MS - 1;
     const place = windows.findLastIndex((begin) => begin <= at);
     const values = layers[places.get(wordsOf(row, by).join(SEPARATOR)) ?? -1]?.values;

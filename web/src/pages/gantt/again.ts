@@ -9,7 +9,7 @@ import { type Wish, jobOf } from "./asking";
 
 const EVERY_MS = 2000;
 
-/** `sent` null: nothing is being asked about. */
+/** `sent` null: there is no question. */
 export function useAgain(sent: Wish | null, found: (plan: PlanView) => void): void {
   useEffect(() => {
     if (sent === null) return;

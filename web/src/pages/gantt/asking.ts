@@ -11,7 +11,7 @@ export interface Wish {
 
 export const NOTHING: Wish = { request: "", cpus: "", mem: "", walltime: "", queue: "", type: "" };
 
-/** A job as `rota add` has it; empty fields are left to their defaults. */
+/** A job as in the input of `rota add`; empty fields get their defaults. */
 export function jobOf(wish: Wish): Record<string, unknown> {
   const job: Record<string, unknown> = {};
   if (wish.request.trim()) job["request"] = wish.request.split("\n").map((line) => line.trim()).filter(Boolean);

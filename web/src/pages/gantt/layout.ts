@@ -1,4 +1,4 @@
-/** Where the rows are: a host is one row, or one line a core when it is open. */
+/** The layout of the rows: a host is one row, or one line per core when expanded. */
 
 import type { Bar, Piece, Plan, Row } from "./model";
 import type { Window } from "./scale";
@@ -7,7 +7,7 @@ export const AXIS = 36;
 export const CLOSED = 26;
 const CORE = 16;
 const WIDE_CORE = 26;
-/** With so few cores, each has more room. */
+/** Hosts with at most this many cores get taller lines. */
 const FEW = 16;
 const GAP = 2;
 
@@ -49,7 +49,7 @@ export function rowAt({ rows }: Layout, y: number): number {
   return low;
 }
 
-/** The vertical extent of cores within a row; a piece without cores is a thin line at its foot. */
+/** The vertical extent of cores within a row; a piece without cores is a thin line at the bottom. */
 export function extent(laid: Laid, first: number, last: number): [y: number, height: number] {
   const each = (laid.height - GAP * 2) / Math.max(1, laid.row.cores);
   return [laid.top + GAP + first * each, (last - first + 1) * each];

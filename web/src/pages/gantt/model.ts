@@ -14,9 +14,9 @@ export interface Bar {
   kind: Kind;
   besteffort: boolean;
   text: string | null; //: the text that the filter searches, built on first use
-  attempt?: number; //: of one that has ended
-  exact?: boolean; //: is it known that it had just these cores?
-  share?: number; //: of merged ones: how much of the host was in use
+  attempt?: number; //: its number, if it has ended
+  exact?: boolean; //: are these known to be its cores?
+  share?: number; //: of merged attempts: how much of the host was in use
   about?: string; //: of merged attempts and host states: the description
 }
 
@@ -32,7 +32,7 @@ export interface Row {
   pieces: Piece[]; //: by start
   down: string; //: why nothing can start here; empty: it can
   until: number; //: ms: when the host goes away
-  closed: readonly Span[]; //: ms: when it may not be used in between
+  closed: readonly Span[]; //: ms: spans in which it may not be used
   states: Bar[]; //: its past states
   merged: Bar[];
 }
@@ -137,10 +137,10 @@ interface Place {
   first: number;
   last: number;
   row: Row;
-  at: number; //: how many cores of the host come before
+  at: number; //: number of cores of the host before these
 }
 
-/** Finds which cores of which hosts resources are, by their ids. */
+/** Maps ids of resources to cores of hosts. */
 class Places {
   private readonly places: Place[] = [];
 
@@ -204,7 +204,7 @@ export function planOf(view: GanttView, ghost: Bar | null = null): Plan {
   return { now: Date.parse(view.now), past: view.past !== null, rows, bars };
 }
 
-/** The bar of a job that is only asked about. */
+/** The bar of a what-if job. */
 export function ghostOf(plan: PlanView | null): Bar | null {
   if (!plan?.start) return null;
   const job: GanttJob = {
@@ -214,7 +214,7 @@ export function ghostOf(plan: PlanView | null): Bar | null {
   return { ...barOf(job), kind: "ghost" };
 }
 
-/** How much of a host is in use at a moment. */
+/** How much of a host is in use at a given time. */
 export function inUse(row: Row, at: number): number {
   let used = 0;
   for (const { bar, cores } of row.pieces) {
@@ -224,7 +224,7 @@ export function inUse(row: Row, at: number): number {
   return Math.min(used, row.cores);
 }
 
-/** Besteffort jobs that would have to end for the asked job: they run where and when it would. */
+/** Besteffort jobs that the what-if job would preempt: they run where and when it would. */
 export function ended(plan: Plan, ghost: Bar): number[] {
   const found = new Set<number>();
   for (const { pieces } of plan.rows) {

@@ -1,4 +1,4 @@
-/** Draws the plan on a canvas: only rows and bars that can be seen, so that ten thousand bars stay smooth. */
+/** Draws the plan on a canvas: only visible rows and bars, so that ten thousand bars stay smooth. */
 
 import type { Inks } from "./inks";
 import { AXIS, type Laid, type Layout, extent, foot, rowAt } from "./layout";
@@ -12,10 +12,10 @@ export interface Scene {
   height: number;
   scroll: number;
   now: number;
-  past: boolean; //: is what hosts did before now among the rows?
+  past: boolean; //: do the rows include past states of hosts?
   inks: Inks;
-  dim: ((bar: Bar) => boolean) | null; //: bars that the filter leaves out
-  moved: ReadonlySet<number>; //: jobs that the asked one would move
+  dim: ((bar: Bar) => boolean) | null; //: selects the bars that the filter excludes
+  moved: ReadonlySet<number>; //: jobs that the what-if job would move
   hover: Bar | null;
 }
 
@@ -102,7 +102,7 @@ function background(pen: Pen, scene: Scene, laid: Laid, y: number, odd: boolean)
   pen.fillRect(0, y + laid.height - 1, width, 1);
 }
 
-/** How much of a host was in use, from the foot of its row up; what failed shows as a red foot. */
+/** How much of a host was in use, drawn from the bottom of its row; failed attempts are red at the bottom. */
 function merged(pen: Pen, { view, width, inks, hover }: Scene, laid: Laid, bar: Bar, x: (at: number) => number, shift: number): void {
   if (bar.end <= view.from || bar.start >= view.to) return;
   const left = Math.max(0, x(bar.start));
@@ -121,7 +121,7 @@ function merged(pen: Pen, { view, width, inks, hover }: Scene, laid: Laid, bar: 
 
 const STRENGTH: Record<Bar["kind"], number> = { running: 0.94, ended: 0.52, reserved: 0.7, ghost: 0.25, planned: 0.34, merged: 1, state: 1 };
 
-/** One rectangle of a bar, in the manner of its kind. */
+/** One rectangle of a bar, in the style of its kind. */
 function block(pen: Pen, scene: Scene, bar: Bar, x: number, y: number, w: number, h: number): void {
   const { inks, dim, moved, hover } = scene;
   const faded = dim !== null && bar.kind !== "ghost" && dim(bar);

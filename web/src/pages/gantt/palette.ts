@@ -6,7 +6,7 @@ import type { Bar } from "./model";
 export const BY = ["group", "user", "queue", "state"] as const;
 export type By = (typeof BY)[number];
 
-/** Hues of a space in which equal lightness looks equally light, so that text on each of them is readable. */
+/** Hues of a perceptually uniform colour space, so that text is readable on each of them. */
 const HUES = [262, 55, 155, 340, 95, 300, 205, 22, 128, 320, 180, 5, 75, 235];
 
 export function hash(word: string): number {
@@ -24,7 +24,7 @@ export function shade(word: string, theme: Theme): string {
 
 export const valueOf = (bar: Bar, by: By): string => bar.job[by];
 
-/** The values there are, the most frequent first. */
+/** All values, the most frequent first. */
 export function legend(bars: readonly Bar[], by: By): [value: string, n: number][] {
   const counts = new Map<string, number>();
   for (const bar of bars) counts.set(valueOf(bar, by), (counts.get(valueOf(bar, by)) ?? 0) + 1);

@@ -1,4 +1,4 @@
-/** Time on the horizontal axis: a window that is moved and zoomed, and where its ticks are. */
+/** The time axis: a window that can be moved and zoomed, and its ticks. */
 
 export interface Window {
   from: number; //: ms
@@ -41,14 +41,14 @@ const STEPS = [
 export interface Tick {
   at: number;
   text: string;
-  day: string; //: the day, at the first tick of one
+  day: string; //: the day, only at its first tick
 }
 
 const seconds = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const minutes = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const days = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "short" });
 
-/** Round moments of local time, at least `every` pixels apart. */
+/** Ticks at round local times, at least `every` pixels apart. */
 export function ticks({ from, to }: Window, width: number, every = 72): Tick[] {
   const wanted = ((to - from) / Math.max(1, width)) * every;
   const step = STEPS.find((each) => each >= wanted) ?? 365 * D;
@@ -79,7 +79,7 @@ export function trackOf({ from, to }: Window, now: number): Window {
   return { from: now - back, to: Math.max(now + back / 6, to) };
 }
 
-/** The window of an address: a range, or a span that follows the time; null where it says neither. */
+/** The window of an address: a range, or a span that follows the time; null if it has neither. */
 export function windowOf(query: URLSearchParams): Window | null {
   const from = Date.parse(query.get("from") ?? "");
   const to = Date.parse(query.get("to") ?? "");

@@ -1,4 +1,4 @@
-/** Moves the window through time, far into the past: a slider for hands and keys, and a field for a moment. */
+/** Moves the window through time, far into the past: a slider for pointer and keyboard, and a field for an exact time. */
 
 import type { ReactNode } from "react";
 import { type Window, ticks, trackOf } from "./scale";
@@ -6,7 +6,7 @@ import { type Window, ticks, trackOf } from "./scale";
 const STEPS = 400;
 const days = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
-/** As a field for local times has it. */
+/** The format of a `datetime-local` field. */
 const local = (ms: number): string => new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 
 export function Scrubber({ view, now, move }: { view: Window; now: number; move: (view: Window) => void }): ReactNode {

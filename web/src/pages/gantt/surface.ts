@@ -1,4 +1,4 @@
-/** The canvas and the hands on it: wheel, drag, pinch and keys move the window of time. It draws once a frame at most. */
+/** The canvas and its input: wheel, drag, pinch and keys move the window of time. It draws at most once a frame. */
 
 import { AXIS, type Layout, hit } from "./layout";
 import type { Bar } from "./model";
@@ -129,7 +129,7 @@ export class Surface {
   }
 
   private move(event: PointerEvent): void {
-    if (event.pointerType === "mouse" && event.buttons === 0) this.fingers.delete(event.pointerId); // let go elsewhere
+    if (event.pointerType === "mouse" && event.buttons === 0) this.fingers.delete(event.pointerId); // the button was released outside
     const before = this.fingers.get(event.pointerId);
     if (!before) {
       if (event.pointerType === "mouse") this.point(this.at(event.offsetX, event.offsetY), event.clientX, event.clientY, false);

@@ -1,4 +1,4 @@
-/** Jobs that wait and have no planned start, and why. */
+/** Waiting jobs without a planned start, with the reasons. */
 
 import type { ReactNode } from "react";
 import type { GanttView } from "../../api/types";

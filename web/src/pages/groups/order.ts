@@ -1,4 +1,4 @@
-/** Groups of jobs, counted up and put in order. */
+/** Counts and order of report groups. */
 
 import type { StatusView } from "../../api/types";
 import { byName } from "../../format";
@@ -62,7 +62,7 @@ export function ordered(groups: readonly Group[], by: GroupOrder, search: string
   return found.sort((a, b) => compare[by](a, b) || byName(a.name, b.name));
 }
 
-/** Jobs a second, in the unit in which it is a number that people can think about. */
+/** Jobs a second, in a unit that gives a readable number. */
 export function pace(rate: number | null): string {
   if (rate === null || rate <= 0) return "";
   const [value, unit] = rate >= 1 ? [rate, "s"] : rate * 60 >= 1 ? [rate * 60, "min"] : [rate * 3600, "h"];

@@ -1,4 +1,4 @@
-/** What may be done to a job in its state, and what undoes it. */
+/** The actions that a job's state allows, and how to undo them. */
 
 import type { Action } from "../../api/types";
 import { ENDED, WAITING } from "../../states";
@@ -9,13 +9,13 @@ export interface Deed {
   name: string;
   done: string;
   icon: IconName;
-  question: string; //: empty: it is not worth one
+  question: string; //: empty: do not ask
   undo: Action["action"] | null;
 }
 
 const ACTIVE: readonly string[] = ["scheduled", "starting", "running", "suspended", "finishing"];
 
-/** `admin`: of what only an administrator may do, nothing is offered to others. */
+/** `admin`: without it, actions of administrators are not offered. */
 export function deeds(state: string, replaced = false, admin = true): Deed[] {
   const found: Deed[] = [];
   if ((state === "failed" || state === "cancelled") && !replaced) {
@@ -49,5 +49,5 @@ export function deeds(state: string, replaced = false, admin = true): Deed[] {
   return found;
 }
 
-/** Only what waits may be changed. */
+/** Only waiting jobs may be changed. */
 export const changeable = (state: string): boolean => WAITING.includes(state);

@@ -18,7 +18,7 @@ interface Line {
   say: (value: number) => string;
 }
 
-/** The lines of the table; a walltime and a disk only where there is one. */
+/** The lines of the table; walltime and disk only if the job has them. */
 export function amountLines(amounts: AmountsView, spread: boolean): Line[] {
   const { walltime_s: walltime, disk_bytes: disk } = amounts;
   const each = spread ? " a host" : "";

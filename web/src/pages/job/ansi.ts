@@ -1,4 +1,4 @@
-/** Terminal colours in what jobs print: the basic ones are shown, everything else a terminal would obey is not. */
+/** Terminal colours in output: basic colours are shown, all other control sequences are dropped. */
 
 /** Colours and weight as bits: 0-4 text (0: none, 1-8, bright 9-16), 5-9 background, then five flags. */
 export type Style = number;
@@ -13,14 +13,14 @@ const FLAGS = ["bold", "dim", "italic", "underline", "inverse"] as const;
 const SEQUENCE =
   /\u001b(?:\[([0-?]*)[ -/]*([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[PX^_][^\u001b]*(?:\u001b\\)?|[ -/]*[0-~])?/g;
 const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f]/g;
-/** Invisible characters that turn the direction of text around, and so may make it read as something else. */
+/** Invisible characters that reverse the direction of text and could disguise it. */
 const HIDING = /[\u0080-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 const flag = (at: number): number => 1 << (10 + at);
 const text = (style: Style, colour: number): Style => (style & ~31) | colour;
 const background = (style: Style, colour: number): Style => (style & ~(31 << 5)) | (colour << 5);
 
-/** One of 256 colours as the nearest of the basic ones (1-16). */
+/** Maps one of 256 colours to the nearest basic one (1-16). */
 function nearest(n: number): number {
   if (n < 16) return n + 1;
   if (n >= 232) return n < 244 ? 9 : 8;
@@ -63,7 +63,7 @@ function obey(style: Style, words: string): Style {
 const harmless = (raw: string): string =>
   raw.replace(CONTROL, (c) => (c === "\u007f" ? "\u2421" : String.fromCharCode(0x2400 + c.charCodeAt(0)))).replace(HIDING, "\ufffd");
 
-/** A line in pieces of one style each; `style` is the one it begins with. */
+/** Splits a line into pieces of one style each; `style` is the style at its start. */
 export function spans(line: string, style: Style = 0): Span[] {
   const raw = line.endsWith("\r") ? line.slice(0, -1) : line;
   if (!raw.includes(ESCAPE)) return [{ text: harmless(raw), style }];
@@ -82,7 +82,7 @@ export function spans(line: string, style: Style = 0): Span[] {
   return found;
 }
 
-/** The style that a line leaves behind. */
+/** The style at the end of a line. */
 export function styleAfter(line: string, style: Style): Style {
   if (!line.includes(ESCAPE)) return style;
   let now = style;

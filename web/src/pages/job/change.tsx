@@ -57,7 +57,7 @@ export function Change({ job, close }: { job: JobView; close: () => void }): Rea
         if (!changed && capped) say(`job ${job.id}: nothing changed: ${capped}`, { bad: true });
         else if (!changed) say(`job ${job.id} can no longer be changed`, { bad: true });
         else {
-          // A default or a learned value cannot be put back by giving one.
+          // Undo cannot restore a default or a learned value: setting it would make it a request.
           const own = (name: keyof typeof before): boolean =>
             name === "priority" || before[name] !== "";
           const back = touched.filter(own);

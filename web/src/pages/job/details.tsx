@@ -1,4 +1,4 @@
-/** Everything else that is known about the job; what says nothing is left out. */
+/** All other facts about the job, without empty ones. */
 
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
@@ -99,7 +99,7 @@ export function Details({ job }: { job: JobView }): ReactNode {
   );
 }
 
-/** How far to look to both sides in a large array. */
+/** How many neighbours to show on both sides in a large array. */
 const NEAR = 100;
 
 export function Siblings({ job }: { job: JobView }): ReactNode {

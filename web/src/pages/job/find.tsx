@@ -9,13 +9,13 @@ const TYPING_MS = 250;
 /** How many bytes are searched, but not kept, beyond the rows that a page can hold. */
 const BEYOND = 64 << 20;
 
-/** How far a search has come. */
+/** The progress of a search. */
 export interface Reach {
   from: number; //: the offset of the first searched byte
   next: number; //: the offset behind the last
   lines: number; //: how many of the searched rows are in the page
-  forgot: boolean; //: the page held more once
-  beyond: number; //: rows that hold the text, before those in the page
+  forgot: boolean; //: earlier rows were dropped from the page
+  beyond: number; //: matching rows before the rows in the page
   busy: boolean;
 }
 
@@ -35,7 +35,7 @@ export interface Finding {
   field: ReactNode;
 }
 
-/** `version`: changes whenever rows come. `sought`: a row was gone to. `more`: fetches an earlier part into the page. */
+/** `version`: changes whenever rows arrive. `sought`: called after a jump to a row. `more`: loads an earlier part. */
 export function useFind(printed: Printed, stream: StreamName, version: number, { sought, more }: {
   sought: () => void; more: () => Promise<void>;
 }): Finding {

@@ -14,7 +14,7 @@ import "./graph.css";
 
 const MARGIN = 3;
 const LETTERS = 18;
-/** A picture that nearly fits is made to; one that would be smaller than this scrolls. */
+/** A graph is scaled down to fit, but not below this; then it scrolls. */
 const SMALLEST = 0.75;
 const CONDITIONS: Record<string, string> = { any: "any end", not_ok: "fails", notok: "fails", failed: "fails" };
 
@@ -40,7 +40,7 @@ function Picture({ graph }: { graph: GraphView }): ReactNode {
   const at = new Map(nodes.map((each) => [each.at, each]));
   const self = at.get(0);
   useLayoutEffect(() => {
-    // The job itself comes into view, not the first of its ancestors.
+    // Scroll to the job itself, not to the first of its ancestors.
     const element = box.current;
     const scale = (element?.firstElementChild?.clientWidth ?? width) / (width + 2 * MARGIN);
     if (element && self) element.scrollTo((self.x + NODE.width / 2) * scale - element.clientWidth / 2, (self.y + NODE.height / 2) * scale - element.clientHeight / 2);

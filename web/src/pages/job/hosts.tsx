@@ -1,4 +1,4 @@
-/** Where a job runs: the first of its hosts by name, and how many more there are. */
+/** Where a job runs: the name of its first host, and the number of further ones. */
 
 import { Fragment, type ReactNode } from "react";
 import { byName } from "../../format";

@@ -22,7 +22,7 @@ export function columns({ nodes, edges }: Pick<GraphView, "nodes" | "edges">): n
   const known = new Set([0]);
   const walk = (step: -1 | 1): void => {
     const met = new Set([0]);
-    // Each round moves a node at least one column on; a graph without circles is done after as many rounds as nodes.
+    // Each round moves a node by at least one column; an acyclic graph needs no more rounds than it has nodes.
     for (let round = 0, moved = true; moved && round < nodes.length; round += 1) {
       moved = false;
       for (const [parent, child] of edges) {
@@ -58,7 +58,7 @@ export function layout(graph: Pick<GraphView, "nodes" | "edges">): Layout {
     for (const [n, { at }] of layer.entries()) rank.set(at, n - layer.length / 2);
     layers.set(place, layer.map(({ at }) => at));
   };
-  // Outwards from the job, so that each column is ordered by the one that is already there.
+  // Outwards from the job, so that each column can be ordered by the previous one.
   for (const place of [...layers.keys()].sort((a, b) => Math.abs(a) - Math.abs(b))) order(place);
   const tallest = Math.max(...[...layers.values()].map((each) => each.length));
   const step = NODE.height + NODE.between;

@@ -7,7 +7,7 @@ import { classes, spans } from "./ansi";
 import type { Row, Rows } from "./rows";
 
 const LINE = 18;
-/** So near to the end means to be there: it moves on while one scrolls to it. */
+/** This near to the end counts as the end, which moves on while the user scrolls to it. */
 const NEAR = 40;
 
 const Line = memo(function Line({ row }: { row: Row }): ReactNode {

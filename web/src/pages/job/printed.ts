@@ -108,7 +108,7 @@ export class Printed {
     source.onopen = () => this.become("live");
     source.onerror = () => {
       this.become("reconnecting");
-      // A browser gives up after an answer that is no stream, such as 503 while the manager restarts.
+      // A browser stops reconnecting after an answer that is no stream, such as 503 while the manager restarts.
       if (source.readyState === EventSource.CLOSED) void this.refused();
     };
     source.addEventListener("chunk", (event) => this.take(JSON.parse((event as MessageEvent<string>).data) as Chunk));
@@ -147,8 +147,8 @@ export class Printed {
   }
 
   /**
-   * The attempt has ended. What is kept may differ from what was told live: progress bars are reduced to their last
-   * state, and very long outputs lose their middle. Then it is read anew.
+   * The attempt has ended. The kept output may differ from the live one: progress bars are reduced to their last
+   * state, and very long outputs lose their middle. Then it is read again.
    */
   private async settle(): Promise<void> {
     const { signal } = this.quit;
@@ -169,7 +169,7 @@ export class Printed {
     } catch (error) {
       if (signal.aborted) return;
       this.error = error as Error;
-      // Nothing is there: the attempt never began, or its output was pruned. No reason for alarm.
+      // There is no output: the attempt never began, or its output was pruned. This is no error.
       this.become(error instanceof ApiError && error.status === 404 ? "kept" : "failed");
     }
   }

@@ -1,6 +1,6 @@
 /**
- * One stream of one attempt as rows to show. Pieces come with the offsets of their bytes, so that what is kept and what
- * is told live join without loss or repetition.
+ * One stream of one attempt as rows to show. Pieces come with the offsets of their bytes, so that kept and
+ * live output join without loss or repetition.
  */
 
 import { type Style, plain, styleAfter } from "./ansi";
@@ -14,14 +14,14 @@ export interface Row {
 
 /** Longer lines are shown as several rows: a page cannot lay out a line of a megabyte. */
 const LONGEST = 2000;
-/** Rows in the page at most; beyond it the earliest go. */
+/** The most rows in the page; beyond it the earliest are dropped. */
 export const MOST = 200_000;
 
 export class Rows {
   rows: Row[] = [];
   first = 0; //: the offset of the first byte that is here
   next = 0; //: the offset behind the last
-  base = 0; //: how many rows went away at the start, so that a row keeps its key
+  base = 0; //: how many rows were dropped at the start, so that a row keeps its key
   widest = 0;
   forgot = false; //: rows were dropped because there were too many
   private open = false; //: the last row is not ended by a newline
@@ -51,7 +51,7 @@ export class Rows {
     if (this.rows.length > this.most) this.forget();
   }
 
-  /** Take the piece that lies just before the first byte here. Returns how many rows it adds. */
+  /** Take the piece just before the first byte here. Returns the number of added rows. */
   prepend(text: string, offset: number): number {
     const before: Row[] = [];
     let head = text;
@@ -75,7 +75,7 @@ export class Rows {
     return this.rows.length >= this.most;
   }
 
-  /** All that is here, as text without colours. */
+  /** All rows as text without colours. */
   text(): string {
     const parts: string[] = [];
     for (const [at, row] of this.rows.entries()) {
@@ -90,7 +90,7 @@ export class Rows {
     return last ? styleAfter(last.text, last.style) : 0;
   }
 
-  /** Cut text into rows. A newline ends a row; a carriage return lets what follows overwrite its line. */
+  /** Cut text into rows. A newline ends a row; after a carriage return the following text overwrites the line. */
   private add(rows: Row[], text: string, style: Style): void {
     const lines = text.split("\n");
     if (lines.at(-1) === "") lines.pop();
@@ -100,7 +100,7 @@ export class Rows {
       let rest = from > 0 ? line.slice(from) : line;
       do {
         let cut = Math.min(rest.length, LONGEST);
-        // Not between the two halves of a character.
+        // Never split a surrogate pair.
         if (cut < rest.length && (rest.charCodeAt(cut - 1) & 0xfc00) === 0xd800) cut -= 1;
         const row = { text: rest.slice(0, cut), style: now, joined: cut < rest.length, gap: 0 };
         rows.push(row);
@@ -119,10 +119,10 @@ export class Rows {
   }
 }
 
-/** Enough to go through one by one; more are counted as "and more". */
+/** The most matches to step through one by one. */
 export const FOUND_MOST = 5000;
 
-/** The keys of the rows that hold a text, upper and lower case alike. */
+/** The keys of the rows that contain a text, ignoring case. */
 export function finds(rows: Rows, text: string): number[] {
   const wanted = text.toLowerCase();
   const found: number[] = [];

@@ -22,7 +22,7 @@ const EVENTS: Record<string, { like: string; icon: IconName }> = {
 const sign = (event: string): { like: string; icon: IconName } =>
   EVENTS[event] ?? { like: event, icon: STATE_ICONS[event] ?? "more" };
 
-/** Lines that follow each other within one attempt (0: between attempts). */
+/** Consecutive lines of one attempt (0: between attempts). */
 export function chapters(story: StoryLine[]): { attempt: number; lines: StoryLine[] }[] {
   const found: { attempt: number; lines: StoryLine[] }[] = [];
   for (const line of story) {

@@ -15,7 +15,7 @@ export interface Usage {
   words: string;
 }
 
-/** The four values; null where there is none. */
+/** The four values; null if unknown. */
 export interface Four {
   asked: number | null;
   learned: number | null;
@@ -32,8 +32,8 @@ const share = (ratio: number): string => (ratio > 0 && ratio < 0.01 ? "under 1 %
 const times = (ratio: number): string => (ratio >= 10 ? String(Math.round(ratio)) : ratio.toFixed(1).replace(/\.0$/, ""));
 
 /**
- * Over-asking is only the job's own where somebody asked for it, and where more than `much` is at stake. `by` says what
- * was given: an amount, a walltime, or only the time that the job was expected to take, which ends nothing.
+ * Over-asking counts only if a user asked for the amount, and if more than `much` was wasted. `by` says what
+ * was given: an amount, a walltime, or only the expected time, which is no limit.
  */
 export function usage(
   { asked, learned, given, used }: Four,
@@ -46,7 +46,7 @@ export function usage(
   add("asked", asked);
   add("learned", learned);
   add(by, given);
-  // A walltime may be days for a job of seconds.
+  // A job of seconds may have a walltime of days.
   const scale = Math.max(used ?? 0, ...marks.filter((each) => each.name !== "walltime" || marks.length === 1).map((each) => each.value), 0) * 1.08;
   const found = { used, marks, scale };
   if (used === null || !given) return { ...found, verdict: "none", words: "" };
@@ -55,7 +55,7 @@ export function usage(
     return by === "expected" ? { ...found, verdict: "good", words: `${times(ratio)}× as long as expected` } : { ...found, verdict: "lack", words: `${times(ratio)}× what it was given` };
   }
   if (!ended) return { ...found, verdict: "good", words: `${share(ratio)} so far` };
-  // More than it asked for is what learning thought right: no fault of the job's.
+  // Learning gave more than the job asked for: not the job's fault.
   if (asked !== null && given <= asked && ratio < OVER_ASKED && given - used > much) {
     return { ...found, verdict: "over", words: used <= 0 ? "unused" : ratio < HARDLY ? "hardly used" : `was given ${times(given / used)}× as much` };
   }

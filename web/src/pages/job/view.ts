@@ -10,7 +10,7 @@ export const isLive = (job: JobView): boolean => LIVE.includes(job.state);
 /** An exit code or signal that the job itself caused is a reason by itself. */
 const OWN: readonly string[] = ["exit", "signal"];
 
-/** What ended it, and second how its process ended: "killed by ann" says more than "TERM". */
+/** First what ended it, then how its process ended: "killed by ann" says more than "TERM". */
 export function endOf({ reason, signal, exit_code }: Pick<JobView | AttemptView, "reason" | "signal" | "exit_code">): { cause: string; how: string } {
   const how = signal ? `signal ${signal}` : exit_code ? `exit ${exit_code}` : "";
   const cause = reason && !OWN.includes(reason.code) && reason.message !== how ? reason.message : "";

@@ -1,4 +1,4 @@
-/** Doing something to many jobs, saying what came of it, and the way back where there is one. */
+/** Actions on many jobs: the request, the message about its result, and undo where possible. */
 
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useMemo } from "react";

@@ -82,7 +82,7 @@ export function Bulk({ number, everything, total, busy, priority, counts, only, 
   );
 }
 
-/** What becomes of the rest of a selection. */
+/** A note on the rest of a selection. */
 export function rest(verb: "kill" | "remove", left: number, only: string | null): string {
   if (left <= 0) return "";
   const many = `The other ${left === 1 ? "one" : count(left)}`;

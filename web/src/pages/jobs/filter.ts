@@ -27,7 +27,7 @@ export const NEWEST = "-id";
 /** The most jobs that the manager lists in an order other than by id. */
 const SORTED = 10_000;
 
-/** How many rows can be scrolled through, of all that match. */
+/** How many of the matching rows can be scrolled through. */
 export const reach = (sort: string, total: number): number => (sort.replace(/^-/, "") === "id" ? total : Math.min(total, SORTED));
 
 export function filterOf(query: URLSearchParams): Filter {
@@ -48,12 +48,12 @@ export function sortOf(query: URLSearchParams): string {
   return text.replace(/^-/, "") in ORDERS ? text : NEWEST;
 }
 
-/** A click on a header: by this, the largest first; a second click turns it round. */
+/** A click on a header sorts by it, largest first; a second click reverses the order. */
 export function sorted(current: string, by: Order): string {
   return current === `-${by}` ? by : `-${by}`;
 }
 
-/** A group as a selector names it: a comma of its own stands behind a backslash. */
+/** A group in selector syntax: commas in its name are escaped with a backslash. */
 export const named = (group: string): string => `@${group.replaceAll(",", "\\,")}`;
 
 /** The filter without the state, as one term of a selector; empty: all jobs. */

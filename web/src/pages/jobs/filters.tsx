@@ -1,4 +1,4 @@
-/** What narrows the list: states with their numbers, text, group, queue, user and host. All of it is in the address. */
+/** The filters of the list: states with their counts, text, group, queue, user and host. All are in the address. */
 
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useId, useMemo, useRef, useState } from "react";
@@ -11,7 +11,7 @@ import { Button } from "../../ui/parts";
 import { type Filter, NEWEST, ORDERS, filtered } from "./filter";
 
 const TYPING_MS = 300;
-/** A browser's list of suggestions is of no use beyond this. */
+/** A longer list of suggestions is useless. */
 const OFFERED = 100;
 
 export type Narrow = (words: Record<string, string>) => void;
@@ -87,7 +87,7 @@ function States({ chosen, counts, set }: {
   );
 }
 
-/** Text follows the typing, a moment behind. */
+/** The text filter, applied shortly after typing. */
 function Search({ value, set }: { value: string; set: (value: string) => void }): ReactNode {
   const [text, setText] = useState(value);
   const sent = useRef(value);
@@ -124,7 +124,7 @@ function useQueues(): readonly string[] {
   return useMemo(() => data?.queues.map((each) => each.name) ?? NONE, [data]);
 }
 
-/** A whole name: half of one means nothing, so it counts when it is finished. */
+/** A complete name: part of one matches nothing, so it is applied only when finished. */
 function Field({ name, value, offers = NONE, set, rare = false }: {
   name: string; value: string; offers?: readonly string[]; set: (value: string) => void; rare?: boolean;
 }): ReactNode {
@@ -142,7 +142,7 @@ function Field({ name, value, offers = NONE, set, rare = false }: {
         list={offers.length ? id : undefined} autoComplete="off"
         onChange={(event) => {
           setText(event.target.value);
-          // A name taken from the list comes whole.
+          // A name picked from the list is complete.
           if (!("inputType" in event.nativeEvent) && offers.includes(event.target.value)) finish(event.target.value);
         }}
         onBlur={() => finish(text)}

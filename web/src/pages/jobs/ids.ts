@@ -1,6 +1,6 @@
-/** Ids as the manager's selectors say them. */
+/** Ids in the syntax of the manager's selectors. */
 
-/** The most ids that one request may name. */
+/** The most ids or ranges in one request. */
 export const WORDS_MAX = 10_000;
 
 /** Adjacent ids become a range, `12-14`, so that a long selection stays short. */

@@ -18,7 +18,7 @@ interface TableKeys {
 
 export function useTableKeys(keys: TableKeys): void {
   const latest = useRef(keys);
-  // With the rows, not after them: a key may be pressed as soon as they are seen.
+  // In the same render as the rows: a key may be pressed as soon as they are visible.
   useLayoutEffect(() => {
     latest.current = keys;
   });

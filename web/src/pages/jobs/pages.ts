@@ -1,4 +1,4 @@
-/** The jobs in view, a hundred at a time. What scrolled past before it came is not waited for. */
+/** The jobs in view, a hundred at a time. Requests for rows that left the view are cancelled. */
 
 import { type QueryClient, queryOptions, useQueries, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
@@ -8,9 +8,9 @@ import { live } from "../../live";
 import { type Filter, selectors } from "./filter";
 
 const PAGE = 100;
-/** A scroll must rest this long before pages are asked for: a drag over a million jobs asks for none of them. */
+/** Pages are fetched once scrolling has stopped for this long: a drag over a million jobs fetches none on the way. */
 const REST_MS = 90;
-/** A list that took the manager long may be older than the last change: it is asked for once more. */
+/** A slow answer may be older than the last change: this long after it the list is fetched once more. */
 const AFTER_MS = 2600;
 
 const pageQuery = (filter: Filter, sort: string, page: number) =>
@@ -24,7 +24,7 @@ const pageQuery = (filter: Filter, sort: string, page: number) =>
 export interface Listed {
   total: number | undefined;
   error: Error | null;
-  /** The job of a row; undefined: not here yet; null: it was removed since the list was made. */
+  /** The job of a row; undefined: not loaded yet; null: removed since the list was made. */
   job: JobAt;
 }
 
@@ -39,7 +39,7 @@ export function usePages(filter: Filter, sort: string, first: number, end: numbe
     (best, each) => (each.data && (!best || each.dataUpdatedAt > best.dataUpdatedAt) ? each : best),
     undefined,
   );
-  // While the first page of another filter is on its way, nothing is known of it.
+  // Until the first page of a new filter arrives, nothing is known about it.
   const known = useRef<{ of: string; total: number }>({ of: "", total: 0 });
   const of = JSON.stringify([filter, sort]);
   if (newest?.data) known.current = { of, total: newest.data.total };
@@ -96,7 +96,7 @@ export async function jobsBetween(client: QueryClient, filter: Filter, sort: str
   return found;
 }
 
-/** The ids of all that match, where a search keeps selectors from saying it. */
+/** The ids of all matching jobs, for a text search, which has no selector. */
 export async function idsOf(filter: Filter, most: number): Promise<number[] | null> {
   const ids: number[] = [];
   let cursor = "";

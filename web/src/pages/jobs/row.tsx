@@ -16,14 +16,14 @@ interface RowProps {
   index: number;
   selected: boolean;
   current: boolean;
-  /** A round time: rows that do not tick are drawn again only with it. */
+  /** A rounded time: rows without a running clock are redrawn only when it changes. */
   now: number;
   pick: (index: number, event: MouseEvent) => void;
   toggle: (index: number, range: boolean) => void;
   open: (index: number) => void;
 }
 
-/** How it ended, or what keeps it. */
+/** How it ended, or why it waits. */
 function Ending({ job }: { job: JobView }): ReactNode {
   const bad = job.state === "failed" || job.state === "lost" || job.state === "blocked";
   const { cause, how } = job.state === "complete" || ACTIVE.includes(job.state) ? { cause: "", how: "" } : endOf(job);
@@ -37,7 +37,7 @@ function Ending({ job }: { job: JobView }): ReactNode {
   );
 }
 
-/** It waits for a time of its own, not for room. */
+/** It waits for a given time, not for resources. */
 function Reserved({ at }: { at: string }): ReactNode {
   return <span className="tag">reserved for {moment(at).replace(/:00$/, "")}</span>;
 }

@@ -5,14 +5,14 @@
  */
 
 export interface Scale {
-  /** The whole list, as tall as its rows are. */
+  /** The height of all rows of the list. */
   list: number;
-  /** The element that is scrolled. */
+  /** The height of the scrolled element. */
   element: number;
   view: number;
 }
 
-/** Safe in every browser, also when the page is zoomed in. */
+/** Safe in every browser, even when the page is zoomed in. */
 export const TALLEST = 6_000_000;
 const END = 500_000;
 
@@ -26,7 +26,7 @@ const furthest = (scale: Scale): { list: number; element: number; end: number } 
   return { list, element, end: Math.min(END, element / 3) };
 };
 
-/** Where in the list a position of the element is. */
+/** The place in the list for a position of the element. */
 export function toList(scale: Scale, position: number): number {
   const far = furthest(scale);
   if (far.list <= far.element) return clamp(position, far.list);
@@ -59,7 +59,7 @@ export function moved(scale: Scale, place: number, before: number, after: number
   return clamp(place + step, far.list);
 }
 
-/** Small steps let the bar drift away from where the place is. Beyond this it is put right at once, else in a pause. */
+/** Small steps let the scroll bar drift away from the true place. Beyond this it is corrected at once, otherwise in a pause. */
 export const DRIFT = END / 2;
 
 const clamp = (value: number, most: number): number => Math.min(Math.max(0, value), Math.max(0, most));

@@ -1,4 +1,4 @@
-/** Which rows of a long list are in view, how the list is moved, and where the rows are drawn. */
+/** Virtual scrolling of a long list: the rows in view, their position, and moving the list. */
 
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { DRIFT, moved, scaleOf, toElement } from "./scale";
@@ -8,9 +8,9 @@ const PAUSE_MS = 180;
 
 export interface Rows {
   first: number;
-  /** Behind the last row that is drawn. */
+  /** One past the last drawn row. */
   end: number;
-  /** Rows that are seen whole. */
+  /** The number of fully visible rows. */
   whole: number;
   height: number;
   /** Where the first drawn row is in the element. */
@@ -69,7 +69,7 @@ export function useRows(
     return () => watch.disconnect();
   }, [element]);
 
-  // After the list or its rows became taller or shorter the same place is kept, as far as there still is one.
+  // When the height of the list or its rows changes, the place is kept if it still exists.
   useLayoutEffect(() => {
     if (scale.list === 0) return;
     const place = wanted.current ?? latest.current.place;

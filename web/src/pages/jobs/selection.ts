@@ -14,7 +14,7 @@ export type Selection = { all: true } | { all: false; jobs: ReadonlyMap<number, 
 export const NOTHING: Selection = { all: false, jobs: new Map() };
 export const EVERYTHING: Selection = { all: true };
 
-/** A range by hand is at most this long; for more there is the box in the header. */
+/** The longest range that can be selected by hand; for more there is the box in the header. */
 export const RANGE_MAX = 5000;
 
 const chosen = ({ id, state, priority, user }: JobView): Chosen => ({ id, state, priority, user });
@@ -37,7 +37,7 @@ export function joined(selection: Selection, more: readonly JobView[]): Selectio
   return { all: false, jobs };
 }
 
-/** The priority of all of them, if they have the same. */
+/** The common priority of the selected jobs, or null. */
 export function priorityOf(selection: Selection): number | null {
   if (selection.all) return null;
   const found = new Set([...selection.jobs.values()].map((each) => each.priority));

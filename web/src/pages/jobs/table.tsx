@@ -1,4 +1,4 @@
-/** The table: its header, the rows in view, and what moves in it. */
+/** The table: its header, the rows in view, and keyboard and scrolling. */
 
 import { type MouseEvent, type ReactNode, type RefObject } from "react";
 import { Icon } from "../../ui/icons";

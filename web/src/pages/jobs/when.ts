@@ -16,7 +16,7 @@ export function since(moment: string | null, now: number): string {
   return seconds < 0 ? `in ${text}` : `${text} ago`;
 }
 
-/** How long it ran, or runs; the time that it stood suspended does not count. */
+/** How long it ran, or has been running, without suspended time. */
 export function lasted(job: JobView, now: number): number | null {
   if (ACTIVE.includes(job.state) && job.started_at) {
     return Math.max(0, (now - Date.parse(job.started_at)) / 1000 - (job.suspended_s ?? 0));

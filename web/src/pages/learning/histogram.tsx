@@ -1,4 +1,4 @@
-/** How often which amount was used. */
+/** A histogram of used amounts. */
 
 import type { EChartsCoreOption } from "echarts/core";
 import { type ReactNode, useCallback } from "react";

@@ -29,7 +29,7 @@ export function dots(points: readonly Point[], what: Asked, against: Against): D
   return found;
 }
 
-/** The powers of the base around all values, so that both axes are the same and the diagonal is one. */
+/** The powers of the base around all values: both axes share them, so that equal values lie on the diagonal. */
 export function range(all: readonly Dot[], base: number): [number, number] {
   let low = Infinity;
   let high = -Infinity;
@@ -43,7 +43,7 @@ export function range(all: readonly Dot[], base: number): [number, number] {
   return [from, to > from ? to : from * base];
 }
 
-/** Round times, as people think of them; no power of ten is an hour. */
+/** Round times, since no power of ten is a minute or an hour. */
 export const TIMES: readonly number[] = [0.01, 0.1, 1, 10, 60, 600, 3600, 36_000, 86_400, 864_000, 8_640_000, 86_400_000];
 
 /** The round times around all values. */
@@ -54,7 +54,7 @@ export function timeRange(all: readonly Dot[]): [number, number] {
   return [low, high];
 }
 
-/** Of all that was given, or asked for, how much was used; null: nothing is known. */
+/** The used share of all that was given, or asked for; null: unknown. */
 export function used(all: readonly Dot[]): number | null {
   const whole = all.reduce((sum, dot) => sum + dot.x, 0);
   return whole > 0 ? all.reduce((sum, dot) => sum + dot.y, 0) / whole : null;

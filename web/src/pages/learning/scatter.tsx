@@ -1,4 +1,4 @@
-/** Given, or asked, against used: below the line something was left over, above it a job took more than that. */
+/** Given, or asked, against used: below the line a job used less, above it more. */
 
 import type { EChartsCoreOption, EChartsType } from "echarts/core";
 import { type ReactNode, useCallback, useMemo } from "react";

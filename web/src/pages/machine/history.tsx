@@ -15,7 +15,7 @@ const SHOWN = 12;
 
 const seconds = (span: Span, now: number): number => Math.max(0, ((span.until ? Date.parse(span.until) : now) - Date.parse(span.at)) / 1000);
 
-/** In the order of time, without the empty ones, neighbours of the same state as one. */
+/** Spans in order of time, without empty ones; adjacent spans of the same state are merged. */
 export function band(history: readonly Span[]): Span[] {
   const found: Span[] = [];
   for (const span of [...history].sort((a, b) => Date.parse(a.at) - Date.parse(b.at))) {

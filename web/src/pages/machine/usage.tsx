@@ -1,4 +1,4 @@
-/** How much of the last week a machine worked. */
+/** The share of the last week in which a machine was busy. */
 
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";

@@ -5,7 +5,7 @@ import type { ReactNode } from "react";
 const CELL = 8;
 const STEP = 10;
 
-/** How cores become cells: where there are more than fit, each cell is several cores. */
+/** Maps cores to cells: if there are too many, a cell stands for several cores. */
 export function cells(cores: number, used: number, most: number): { total: number; filled: number; each: number } {
   const each = Math.max(1, Math.ceil(cores / most));
   const total = Math.ceil(cores / each);

@@ -39,7 +39,7 @@ function seen(node: Machine): Mark {
   return { name: "idle", tone: "good", icon: "complete", about: "Ready for jobs" };
 }
 
-/** Marks in one word of the filter. */
+/** The states behind each choice of the filter. */
 export const KINDS: Record<string, readonly string[]> = {
   working: ["busy", "full"],
   idle: ["idle"],
@@ -57,7 +57,7 @@ const ORDERS: Record<string, (a: Machine, b: Machine) => number> = {
   size: (a, b) => b.cores - a.cores,
 };
 
-/** Every word must be in the name, or be a property as name=value. */
+/** Every term must be part of the name, or a property as name=value. */
 export function chosen(nodes: readonly Machine[], words: string, kind: string, order: string): Machine[] {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   const kinds = KINDS[kind];

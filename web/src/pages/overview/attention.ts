@@ -1,4 +1,4 @@
-/** What needs a person: things that no amount of waiting mends. */
+/** Problems that need a person: waiting does not solve them. */
 
 import type { Action, AttentionView, ManagerView, StatusView } from "../../api/types";
 import { plural, size } from "../../format";
@@ -9,7 +9,7 @@ import type { Tone } from "../../states";
 export interface Deed {
   label: string;
   run: { action: Action["action"]; select: string[] } | { manager: "resume" };
-  ask?: string; //: what to be sure of first
+  ask?: string; //: the question to confirm first
 }
 
 export interface Need {
@@ -73,7 +73,7 @@ function ofPlaces(found: readonly AttentionView[]): Need[] {
 const NAMED = 3;
 const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 
-/** `mine`: of the jobs that may be touched; a button that would be refused is not there. */
+/** `mine`: counts of the jobs that the session may act on; there is no button for an action that would be refused. */
 function ofJobs({ counts, groups }: StatusView, mine: StatusView, all: boolean): Need[] {
   const needs: Need[] = [];
   const n = (state: string): number => counts[state] ?? 0;
@@ -113,7 +113,7 @@ function ofJobs({ counts, groups }: StatusView, mine: StatusView, all: boolean):
   return needs;
 }
 
-/** `mine`: counts of the jobs that may be touched; null: all may. */
+/** `mine`: counts of the jobs that the session may act on; null: all jobs. */
 export const needsOf = (status: StatusView, manager: ManagerView | undefined, mine: StatusView | null = null): Need[] => [
   ...ofManager(status, manager), ...ofPlaces(manager?.attention ?? []), ...ofJobs(status, mine ?? status, mine === null),
 ];

@@ -28,7 +28,7 @@ export interface Load {
 export const useLoads = () =>
   useQuery({ queryKey: ["nodes"], queryFn: ({ signal }) => get<Load[]>("/nodes", {}, signal) });
 
-/** The last hour by minutes, or less if there was nothing before; empty minutes as long as nothing is known. */
+/** The last hour by minutes, or less if nothing happened before; empty minutes until data arrives. */
 export function useMinutes(now: number): readonly Minute[] {
   const { data } = useQuery({
     queryKey: ["history", MINUTES],

@@ -41,7 +41,7 @@ export function Throughput({ minutes }: { minutes: readonly Minute[] }): ReactNo
   );
 }
 
-/** A line through the minutes in which jobs started, broken nowhere: between them the last value is the best guess. */
+/** An unbroken line through the minutes in which jobs started: between them the last value is the best guess. */
 function Curve({ values, box }: { values: readonly (number | null)[]; box: Box }): ReactNode {
   const points = values.flatMap((value, at) => (value === null ? [] : [[box.x(at) + box.step / 2, box.y(value)] as const]));
   const first = points[0];
@@ -81,7 +81,7 @@ export function WaitTimes({ minutes }: { minutes: readonly Minute[] }): ReactNod
   );
 }
 
-/** A duration of an axis: one unit. */
+/** A duration for an axis, in one unit. */
 function short(seconds: number): string {
   if (seconds < 60) return `${seconds} s`;
   if (seconds < 3600) return `${Math.round((seconds / 60) * 10) / 10} m`;

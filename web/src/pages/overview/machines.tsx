@@ -1,4 +1,4 @@
-/** The load of the machines: cores in use of all, and what each runner has. */
+/** The load of the machines: cores in use, in total and on each host. */
 
 import type { ReactNode } from "react";
 import type { ManagerView, StatusView } from "../../api/types";

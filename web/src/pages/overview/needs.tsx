@@ -1,4 +1,4 @@
-/** The list of what needs a person, with the button that helps. */
+/** The list of problems that need a person, each with a button that helps. */
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";

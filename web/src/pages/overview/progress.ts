@@ -1,4 +1,4 @@
-/** Groups with something left to do, and how fast they go. */
+/** Unfinished groups and their speed. */
 
 import type { StatusView } from "../../api/types";
 import { byName } from "../../format";
@@ -31,7 +31,7 @@ export function inProgress(status: StatusView): GroupLine[] {
     .sort((a, b) => b.active - a.active || b.ended / b.total - a.ended / a.total || byName(a.name, b.name));
 }
 
-/** "12 a minute": with the unit that makes it a number of about one digit. */
+/** "12 a minute": in the unit that gives a number of about one digit. */
 export function pace(perSecond: number): string {
   if (perSecond >= 1) return `${perSecond.toFixed(perSecond < 10 ? 1 : 0)} a second`;
   if (perSecond * 60 >= 1) return `${(perSecond * 60).toFixed(perSecond * 60 < 10 ? 1 : 0)} a minute`;

@@ -8,7 +8,7 @@ import { useSay } from "../../ui/toasts";
 export interface Wanted {
   changes: SiteChange[];
   base: number;
-  /** What to say when it is done. */
+  /** The message after success. */
   said: string;
 }
 

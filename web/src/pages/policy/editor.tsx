@@ -1,4 +1,4 @@
-/** A dialog that changes records: it shows what is wrong, and closes when it is done. */
+/** A dialog that changes records: it shows errors, and closes after success. */
 
 import { type FormEvent, type ReactNode, useState } from "react";
 import { Dialog } from "../../ui/dialog";
@@ -39,7 +39,7 @@ export function Editor({ title, close, make, children, wide = false, does = "Sav
   );
 }
 
-/** Asks before something is removed. */
+/** Confirms a removal. */
 export function Removal({ title, close, make, children, does = "Remove" }: {
   title: string; close: () => void; make: () => Wanted; children?: ReactNode; does?: string;
 }): ReactNode {

@@ -1,4 +1,4 @@
-/** Changes what fair share is reckoned by. A field that is left empty is as on every site. */
+/** Changes the parameters of fair share. An empty field means the default. */
 
 import { type ReactNode, useState } from "react";
 import type { FairShareView } from "../../api/types";

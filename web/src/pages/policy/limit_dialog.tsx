@@ -1,4 +1,4 @@
-/** Declares a limit or changes it. A change holds at once; running jobs go on. */
+/** Declares a limit or changes it. A change takes effect at once; running jobs go on. */
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, type ReactNode, useState } from "react";

@@ -1,4 +1,4 @@
-/** Limits: how much of each is taken, and how many jobs wait for it. */
+/** Limits: how much of each is in use, and how many jobs wait for it. */
 
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";

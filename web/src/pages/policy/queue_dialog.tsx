@@ -1,4 +1,4 @@
-/** Adds a queue or changes one. A field that is left empty is as in every queue. */
+/** Adds a queue or changes one. An empty field means the default of all queues. */
 
 import { type ReactNode, useState } from "react";
 import type { QueueView } from "../../api/types";

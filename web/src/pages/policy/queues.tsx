@@ -15,7 +15,7 @@ import { time } from "./words";
 
 type Asking = { what: "edit"; queue: QueueView | null } | { what: "remove"; queue: QueueView };
 
-/** The jobs of each queue that are not settled, by state. */
+/** The unfinished jobs of each queue, by state. */
 function useJobs(queues: QueueView[]): (Record<string, number> | undefined)[] {
   return useQueries({
     queries: queues.map(({ name }) => ({

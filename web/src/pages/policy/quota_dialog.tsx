@@ -1,4 +1,4 @@
-/** Sets a quota. Its rule is its name, so that another rule is another quota. */
+/** Sets a quota. Its rule is its name, so another rule means another quota. */
 
 import { type ReactNode, useState } from "react";
 import { TextField } from "../../ui/form";

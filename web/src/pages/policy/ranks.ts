@@ -1,10 +1,10 @@
-/** Places of rules: a number between those of the neighbours, so that moving one changes one record. */
+/** Ranks of rules: a number between the ranks of the neighbours, so that moving a rule changes one record. */
 
 import type { SiteChange, RuleView } from "../../api/types";
 
 const STEP = 100;
 
-/** The rule as its record has it, at this place. */
+/** The record of the rule, with this rank. */
 export function record(rule: RuleView, rank: number): Record<string, unknown> {
   const { match, default: filled, cap, set, reject } = rule;
   return {
@@ -32,7 +32,7 @@ export function moved(rules: readonly RuleView[], name: string, position: number
   const high = next ?? low + 2 * STEP;
   const rank = (low + high) / 2;
   if (low < rank && rank < high) return [{ kind: "rule", name, value: record(rule, rank) }];
-  // No room is left between the two: all get new places.
+  // No number is left between the two: all rules get new ranks.
   others.splice(at, 0, rule);
   return others.map((each, place) => ({ kind: "rule", name: each.name, value: record(each, STEP * (place + 1)) }));
 }

@@ -1,4 +1,4 @@
-/** Fair share: how users and projects stand in each queue that goes by it, and why. */
+/** Fair share: the standing of users and projects in each queue ordered by it, and why. */
 
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
@@ -12,7 +12,7 @@ const part = (share: number): string => `${(100 * share).toFixed(1)} %`;
 const hours = (seconds: number): string => `${(seconds / 3600).toFixed(seconds >= 36_000 ? 0 : 2)} h`;
 const ORIGINS: Record<string, string> = { share: "its share", rest: "what shares leave", equal: "equal parts", projects: "by projects" };
 
-/** Weights, half-life and window in words. */
+/** Weights, half-life and window as text. */
 const terms = (fair: FairShareView, project: number | string): string =>
   `Weights: project ${project}, used ${fair.used}, asked ${fair.asked} · half-life ${time(fair.half_life_s)} · ${fair.window_s === null ? "no window" : `window ${time(fair.window_s)}`}`;
 

@@ -1,4 +1,4 @@
-/** Weekly hours as bands on the days of a week, for the picture; the manager reads the text itself. */
+/** Weekly hours as bands on the days of a week, only for the picture; the manager parses the text itself. */
 
 export const DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
 const DAY = 24 * 60;

@@ -9,7 +9,7 @@ export class Unclear extends Error {
 
 const UNITS: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
 
-/** `1d 12h`, `90m`, `30s` → seconds; nothing → null. */
+/** `1d 12h`, `90m`, `30s` → seconds; empty → null. */
 export function seconds(label: string, text: string): number | null {
   const words = text.trim().toLowerCase();
   if (!words) return null;
@@ -19,7 +19,7 @@ export function seconds(label: string, text: string): number | null {
   return total;
 }
 
-/** The shortest text that `seconds` reads as the same. */
+/** The shortest text that `seconds` parses to the same value. */
 export function time(value: number | null | undefined): string {
   if (value === null || value === undefined) return "";
   let left = value;
@@ -46,7 +46,7 @@ export function weight(label: string, text: string): number | null {
   return Number(text);
 }
 
-/** `alice=0.5` a line → a record of shares. */
+/** Lines such as `alice=0.5` → a record of shares. */
 export function shares(text: string): Record<string, number> {
   const found: Record<string, number> = {};
   for (const [who, share] of pairs("Shares", text)) {
@@ -57,7 +57,7 @@ export function shares(text: string): Record<string, number> {
   return found;
 }
 
-/** Lines (or words with commas between) of NAME=VALUE. */
+/** NAME=VALUE pairs, separated by line breaks or commas. */
 export function pairs(label: string, text: string): [string, string][] {
   return text.split("\n").map((line) => line.trim()).filter(Boolean).map((line) => {
     const at = line.indexOf("=");
@@ -82,7 +82,7 @@ export function fields(label: string, text: string, { patterns }: { patterns: bo
 
 const word = (value: unknown): string => (typeof value === "boolean" ? (value ? "yes" : "no") : Array.isArray(value) ? value.join(",") : String(value));
 
-/** The same as text: one NAME=VALUE each. */
+/** The inverse: one NAME=VALUE each. */
 export const listed = (values: Record<string, unknown>): string[] =>
   Object.entries(values).flatMap(([name, value]) =>
     name === "type" && Array.isArray(value) ? value.map((each) => `type=${String(each)}`) : [`${name}=${word(value)}`]);
