@@ -1,6 +1,6 @@
 """The Gantt chart as clients get it: the plan, and what happened before now.
 
-A module of its own: only `rota gantt` and the dashboard need it, and short commands start faster without it.
+A separate module, because only `rota gantt` and the dashboard need it, and other commands start faster without it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 
 class GanttAttempt(Struct, kw_only=True, gc=False):
-    """An attempt that has ended."""
+    """An ended attempt."""
 
     id: int  #: its job
     attempt: int
@@ -24,47 +24,47 @@ class GanttAttempt(Struct, kw_only=True, gc=False):
     type: list[str]
     start: datetime
     end: datetime
-    host: str  #: where it ran, or began
+    host: str  #: where it ran, or started
     cores: float
-    resources: str | None  #: the ids that it had; null: not known, or none of its own
-    #: where it is drawn: hosts, and places in the list of their resources, from 0 on
+    resources: str | None  #: ids of its resources; null: unknown, or none of its own
+    #: where to draw it: hosts, and indexes into their resources
     lines: list[tuple[str, str]]
-    exact: bool  #: it had just these; false: its host is known, and any that were free are drawn
+    exact: bool  #: these exact resources; false: only the host is known, and free ones are drawn
     suspended_s: float = 0.0  #: of its time
 
 
 class GanttMerged(Struct, kw_only=True, gc=False):
-    """What ran on a host in a slice of time, where there are more attempts than can be drawn."""
+    """Use of a host in one time slice, when there are too many attempts to draw."""
 
     host: str
     start: datetime
     end: datetime
-    cores: float  #: in use on average
-    attempts: int  #: those that ended in it, or in the last slice
+    cores: float  #: average in use
+    attempts: int  #: ended in this slice; later ends count in the last one
     failed: int
 
 
 class GanttState(Struct, kw_only=True, gc=False):
-    """What a host did for a while, other than being used or idle."""
+    """A period of a host in a state other than busy or idle."""
 
     host: str
     start: datetime
     end: datetime
     state: str  #: draining, drained, suspected, closed, asleep, away, unseen (no manager was running), gone,
-    #: unknown (nobody had heard of it yet)
+    #: unknown (before it was first seen)
 
 
 class GanttPast(Struct, kw_only=True, gc=False):
-    """What is over, of the time asked for."""
+    """The past part of the requested window."""
 
-    until: datetime  #: now, or the end of the time asked for
-    attempts: list[GanttAttempt]  #: by start; empty where they are merged
+    until: datetime  #: now, or the end of the window
+    attempts: list[GanttAttempt]  #: by start; empty if merged
     merged: list[GanttMerged]
-    slice_s: float | None  #: so long is each of `merged`; null: there were few enough attempts to list them all
+    slice_s: float | None  #: length of each slice in `merged`; null: all attempts are listed
     states: list[GanttState]
-    lines: dict[str, int]  #: host that is gone → so many lines it needs
-    total: int  #: attempts that ended and ran within the time asked for
-    removed: int  #: attempts that ended in these hours, of jobs that were removed since
+    lines: dict[str, int]  #: removed host → number of lines it needs
+    total: int  #: ended attempts that ran within the window
+    removed: int  #: attempts that ended in the hours of the window, of jobs removed since
 
 
 class GanttHost(Struct, kw_only=True, gc=False):
@@ -81,7 +81,7 @@ class GanttHost(Struct, kw_only=True, gc=False):
 
 
 class GanttJob(Struct, kw_only=True, gc=False):
-    """A job that runs or has a planned start."""
+    """A running job, or one with a planned start."""
 
     id: int
     name: str
@@ -94,13 +94,13 @@ class GanttJob(Struct, kw_only=True, gc=False):
     start: datetime
     end: datetime | None  #: expected
     resources: str | None  #: ids; null: none of its own
-    host: str | None  #: where it runs, or begins
+    host: str | None  #: where it runs, or will start
     reserved: bool = False  #: an advance reservation
-    danger: str = ""  #: what of a reservation's resources may not be there at its time, in words
+    danger: str = ""  #: which of a reservation's resources may be missing at its start, in words
 
 
 class GanttWaiting(Struct, kw_only=True, gc=False):
-    """A job that has no planned start."""
+    """A job without a planned start."""
 
     id: int
     name: str
@@ -112,17 +112,17 @@ class GanttWaiting(Struct, kw_only=True, gc=False):
 
 
 class GanttView(Struct, kw_only=True, gc=False):
-    """The plan: what there is, who has it when, and who waits without a planned start."""
+    """The plan: hosts, running and planned jobs, and waiting jobs without a planned start."""
 
     now: datetime
-    plan: bool  #: false: every job asks for a size only, and starts as room comes
+    plan: bool  #: false: all jobs ask for a size only, and start as soon as there is room
     hosts: list[GanttHost]
     jobs: list[GanttJob]  #: by start
-    left_out: int  #: jobs that are not among these because they are too many
+    left_out: int  #: number of further jobs, not listed
     waiting: list[GanttWaiting]  #: the first of them
     waiting_total: int
-    later: int = 0  #: jobs that begin after the time asked for
-    earlier: int = 0  #: jobs that will be over before it
-    #: hours of hosts → when, within the time asked for, it is not these: from, to
+    later: int = 0  #: jobs that start after the window
+    earlier: int = 0  #: jobs that end before the window
+    #: opening hours of hosts → closed periods within the window: from, to
     closed: dict[str, list[tuple[datetime, datetime]]] = field(default_factory=dict)
-    past: GanttPast | None = None  #: null: nothing is asked for of the time before now
+    past: GanttPast | None = None  #: null: the window does not include the past

@@ -10,7 +10,7 @@ from rota.wire.greeting import Failure, Message, Welcome
 
 
 class RunSpec(Message, frozen=True):
-    """What a runner must know to run jobs of one specification."""
+    """What a runner needs to know to run jobs of one specification."""
 
     id: int
     env: int
@@ -28,17 +28,17 @@ class RunSpec(Message, frozen=True):
     stdout: str = ""
     stderr: str = ""
     interactive: bool = False
-    checkpoint_s: float | None = None  #: so long before its walltime is over it gets `signal`
-    signal: str = ""  #: by which it is asked for a checkpoint; empty: USR2
-    done_at_walltime: bool = False  #: the end of its walltime is its normal end
+    checkpoint_s: float | None = None  #: it gets `signal` this long before its walltime ends
+    signal: str = ""  #: requests a checkpoint; empty: USR2
+    done_at_walltime: bool = False  #: reaching its walltime is its normal end
 
 
 class Allocation(Message, frozen=True):
-    """What the planner gave to one attempt, for its runner."""
+    """The planner's allocation of one attempt, for its runner."""
 
-    cpu_list: str = ""  #: cores of the runner's host by the kernel's numbers, like 0-3,8; empty: any
-    nodes: tuple[tuple[str, int], ...] = ()  #: hosts and how many cores of each; empty: no `ROTA_NODEFILE`
-    walltime_s: float | None = None  #: where it is not that of the specification
+    cpu_list: str = ""  #: cores of the runner's host in the kernel's numbering, like 0-3,8; empty: any
+    nodes: tuple[tuple[str, int], ...] = ()  #: hosts and the number of cores on each; empty: no `ROTA_NODEFILE`
+    walltime_s: float | None = None  #: if not that of the specification
 
 
 class Grant(Message, frozen=True):
@@ -50,13 +50,13 @@ class Grant(Message, frozen=True):
     spec: int
     cmd: Command
     rank: int
-    size: Size | None = None  #: where it is not that of the specification
+    size: Size | None = None  #: if not that of the specification
     element: Element | None = None
     allocation: Allocation | None = None
 
 
 class Part(Message, frozen=True):
-    """What a lease has on a host beside its first: processes may be started there, though no command is.
+    """The part of a lease on a further host: processes may be started there, but no command is.
 
     Answered by `Report.opened` when the host is ready, each time it is sent.
     """
@@ -66,7 +66,7 @@ class Part(Message, frozen=True):
     token: int
     spec: int
     allocation: Allocation
-    size: Size | None = None  #: where it is not that of the specification
+    size: Size | None = None  #: if not that of the specification
     element: Element | None = None
 
 
@@ -88,17 +88,17 @@ class Rules(Message, frozen=True, tag="rules"):
     forget: list[LeaseRef] = []  #: leases and parts the runner holds that are no longer valid: end them
     behaviour_timeout_s: float = 300.0
     enforce_memory: str = "auto"  #: auto: only when the host is nearly full; cgroup: always, by the kernel
-    interactive_grace_s: float = 60.0  #: how long the terminal of a job waits for somebody
+    interactive_grace_s: float = 60.0  #: how long the terminal of a job waits for a connection
     prologue: str = ""  #: a script of the site that runs before each job; empty: none
     epilogue: str = ""  #: the same after each
     hook_timeout_s: float = 60.0  #: how long each of them may run
-    containment_script: str = ""  #: of the site, which holds jobs together instead of control groups
+    containment_script: str = ""  #: command of the site that contains jobs instead of control groups
     suspend_hook: str = ""  #: a script of the site that runs just after a job was suspended; empty: none
-    resume_hook: str = ""  #: the same just before it goes on
-    walltime_warning_s: float = 0.0  #: so long before its walltime is over a job gets `warn_signal`; 0: never
+    resume_hook: str = ""  #: the same just before it is resumed
+    walltime_warning_s: float = 0.0  #: a job gets `warn_signal` this long before its walltime ends; 0: never
     warn_signal: str = "CONT"
-    checkpoint_grace_s: float = 30.0  #: how long a job may write a checkpoint before it is ended for others
-    output_spool: int = -1  #: bytes on disk for output that an attached reader has not taken; -1: never ask `Full`
+    checkpoint_grace_s: float = 30.0  #: time for a checkpoint before a job is ended in favour of others
+    output_spool: int = -1  #: bytes on disk for output not yet taken by an attached reader; -1: never ask `Full`
 
 
 class Work(Message, frozen=True, tag="work"):
@@ -106,7 +106,7 @@ class Work(Message, frozen=True, tag="work"):
 
     grants: list[Grant]
     seats: list[Seat] = []
-    specs: list[RunSpec] = []  #: those used by `grants` and `parts` that this connection has not seen
+    specs: list[RunSpec] = []  #: specifications used by `grants` and `parts` that are new to this connection
     envs: list[tuple[int, bytes]] = []  #: likewise
     parts: list[Part] = []
 
@@ -125,7 +125,7 @@ class Kill(Message, frozen=True, tag="kill"):
 
 
 class Suspend(Message, frozen=True, tag="suspend"):
-    """Stop all processes of these attempts, or let them go on. Answered by `Report.paused`, each time."""
+    """Stop all processes of these attempts, or continue them. Answered by `Report.paused`, each time."""
 
     leases: list[LeaseRef]
     on: bool = True
@@ -136,18 +136,18 @@ class Signal(Message, frozen=True, tag="signal"):
 
     leases: list[LeaseRef]
     signal: str
-    everything: bool = True  #: to all processes; else to the process group of the first
+    everything: bool = True  #: to all processes; otherwise to the process group of the first
 
 
 class SetWalltime(Message, frozen=True, tag="set-walltime"):
-    """This attempt has another walltime, from its beginning on."""
+    """This attempt has a new walltime, counted from its start."""
 
     lease: LeaseRef
     walltime_s: float
 
 
 class ClosePart(Message, frozen=True, tag="close-part"):
-    """End everything in these parts; `Report.shut` says when nothing is left of them, also of unknown ones."""
+    """End everything in these parts. `Report.shut` confirms when nothing is left, also for unknown parts."""
 
     leases: list[LeaseRef]
 
@@ -161,19 +161,19 @@ class Recall(Message, frozen=True, tag="recall"):
 class Tail(Message, frozen=True, tag="tail"):
     """Send the output of this attempt from its beginning as `Live`; `on=False` stops it.
 
-    `on=False` without a tail answers `Full`: nobody wants every byte.
+    `on=False` without a tail answers `Full`: no reader needs every byte.
     """
 
     job: int
     attempt: int
     on: bool = True
-    tail: int = 0  #: number of this reader; each has a place of its own in the output
-    hold: bool = False  #: it gets every byte: rather than lose one, let the job wait
-    window: int = -1  #: bytes that may be sent beyond what it has taken; -1: any
+    tail: int = 0  #: number of this reader; each has its own position in the output
+    hold: bool = False  #: the reader gets every byte: block the job rather than lose one
+    window: int = -1  #: bytes that may be sent ahead of the reader; -1: any
 
 
 class Took(Message, frozen=True, tag="took"):
-    """The reader of a tail has dealt with the output up to these offsets."""
+    """The reader of a tail has processed the output up to these offsets."""
 
     job: int
     attempt: int
@@ -184,8 +184,8 @@ class Took(Message, frozen=True, tag="took"):
 
 
 class Leave(Message, frozen=True, tag="leave"):
-    """The manager stops. `kill`: end all jobs first. Otherwise keep them and their reports; unstarted
-    leases have been recalled; leave when nothing runs."""
+    """The manager stops. `kill`: end all jobs first. Otherwise keep jobs and reports, and leave when nothing runs;
+    unstarted leases have been recalled."""
 
     kill: bool = False
 

@@ -1,4 +1,4 @@
-"""Runner → manager: who it is, what it holds, and what became of that."""
+"""Runner → manager: its identity, the leases it holds, and their results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rota.wire.greeting import Chunk, Hello, Message
 
 
 class Join(Message, frozen=True, tag="join"):
-    """A runner presents itself, and what it still holds after a lost connection."""
+    """A runner introduces itself, with what it still holds after a lost connection."""
 
     runner: str
     host: str
@@ -21,90 +21,90 @@ class Join(Message, frozen=True, tag="join"):
     disk: int
     held: list[HeldLease] = []
     seats: list[int] = []  #: open seats, busy or not
-    ticket: str = ""  #: what a delegated pool gave to a runner that it asked for
-    node: NodeFacts | None = None  #: it is the agent of a node: what there is
-    parts: list[LeaseRef] = []  #: parts of which something may be left; others are closed
-    leaving: bool = False  #: it will end when its jobs have
-    now: float = 0.0  #: what time it is for this runner, in which it tells all times; 0: not told
-    tails: bool = False  #: it knows `Tail.tail`, `Took` and `Full`
+    ticket: str = ""  #: the allocation that a delegated pool gave to the requested runner
+    node: NodeFacts | None = None  #: for the agent of a node: its resources
+    parts: list[LeaseRef] = []  #: parts that may have processes left; all others are closed
+    leaving: bool = False  #: it will exit when its jobs have ended
+    now: float = 0.0  #: the runner's clock, by which it reports all times; 0: not reported
+    tails: bool = False  #: it supports `Tail.tail`, `Took` and `Full`
 
 
 class Report(Message, frozen=True, tag="report"):
-    """What happened at a runner since its last report; an empty one is a touch.
+    """Events at a runner since its last report; an empty report is a heartbeat.
 
-    The runner keeps and repeats a report until `Ack` says that it is on disk. A job that started and
-    ended between two reports is only in `ended`.
+    The runner keeps and repeats a report until `Ack` says that it is on disk. A job that started and ended between
+    two reports is only in `ended`.
     """
 
-    seq: int  #: 0: a touch, not acknowledged
+    seq: int  #: 0: a heartbeat, not acknowledged
     started: list[Started] = []
     ended: list[Finished] = []
-    returned: list[LeaseRef] = []  #: leases handed back, never executed
-    closed: list[int] = []  #: seats that had nothing left to run and are given back
+    returned: list[LeaseRef] = []  #: leases returned without execution
+    closed: list[int] = []  #: seats returned because there was nothing left to run
     phases: list[Phase] = []  #: leases whose prologue or epilogue has begun
     faults: list[NodeFault] = []  #: hooks of the site that failed here
-    paused: list[Paused] = []  #: attempts that were told to stand still, or to go on, and do
-    opened: list[PartOpened] = []  #: parts for which this host is ready, or cannot be
-    shut: list[LeaseRef] = []  #: parts of which nothing is left
-    leaving: bool = False  #: it will end when its jobs have: nothing more should be sent
+    paused: list[Paused] = []  #: attempts that have stopped or continued, as ordered
+    opened: list[PartOpened] = []  #: parts for which this host is ready, or failed to get ready
+    shut: list[LeaseRef] = []  #: parts without any process left
+    leaving: bool = False  #: it will exit when its jobs have ended: send nothing more
 
 
 class Settle(Message, frozen=True, tag="settle"):
-    """The whole truth about a dead runner, from its journal and the process table.
+    """The final account of a dead runner, from its journal and the process table.
 
-    Leases of that runner that are not in `ended` were never executed, unless `whole` is False: then the
-    journal may have lost its end (a restart of the machine, damage), and they are lost instead.
+    Its leases that are not in `ended` were never executed, unless `whole` is False: then the end of the journal
+    may be missing (after a reboot or damage), and these leases are lost instead.
     """
 
     runner: str
     ended: list[Finished] = []
     whole: bool = True
-    rebooted: bool = False  #: the machine was started anew since: certainly nothing of it is left
+    rebooted: bool = False  #: the machine has rebooted since: certainly no process is left
 
 
 class Idle(Message, frozen=True, tag="idle"):
-    """A runner with a ticket has had nothing to do for a while; it leaves when it is told to."""
+    """A runner with a ticket has been idle for a while; it leaves when told to."""
 
 
 class Live(Message, frozen=True, tag="live"):
-    """Pieces of output of jobs that somebody follows."""
+    """Live output of followed jobs."""
 
     chunks: list[Chunk]
-    tail: int = 0  #: of `Tail`, whose reader they are for; 0: for everybody who follows these jobs
+    tail: int = 0  #: number of the `Tail` it answers; 0: for all readers of these jobs
 
 
 class Full(Message, frozen=True, tag="full"):
-    """An attempt has printed something that will not be kept as it is. Does somebody want every byte of it?
+    """An attempt has printed output that will not be kept completely. Does a reader need every byte?
 
-    Answered by `Tail`: with `hold` if so, with `on=False` if not. Until then the runner reads no more of it.
+    Answered by `Tail`: with `hold` if so, with `on=False` if not. Until then the runner stops reading the output.
     """
 
     job: int
     attempt: int
-    held: bool = False  #: somebody wanted it before the connection was lost; no answer means no
+    held: bool = False  #: a reader needed it before the connection was lost; no answer means no
 
 
 class Piece(Message, frozen=True, tag="piece"):
-    """Output of an ended attempt, for the copy of this segment at the manager; sent before the end is told.
+    """Output of an ended attempt, for the manager's copy of this segment; sent before the end is reported.
 
-    It is kept only while the lease is valid, and no more of it than the rules say.
+    It is kept only while the lease is valid, and only as much as the rules allow.
     """
 
     segment: str
     offset: int
     data: bytes
-    job: int = 0  #: whose it is; agents of the first release do not say
+    job: int = 0  #: the job's owner; agents of the first release do not send it
     attempt: int = 0
     token: int = 0
 
 
 class LiveEnd(Message, frozen=True, tag="live-end"):
-    """The followed job's output has all been sent (or it is not here)."""
+    """All output of the followed job has been sent, or it is not on this host."""
 
     job: int
     attempt: int
     tail: int = 0
-    out: int = -1  #: bytes that it printed to stdout, as many as were sent if nothing was left out; -1: not known
+    out: int = -1  #: bytes printed to stdout, equal to the bytes sent if none were left out; -1: unknown
     err: int = -1
 
 

@@ -1,4 +1,4 @@
-"""Client → manager: requests, each with a number `n` of its own that its answers carry too."""
+"""Client → manager: requests. Each has a number `n` that its answers repeat."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from rota.wire.greeting import Hello, Message
 
 
 class NewUse(Message, frozen=True):
-    """A use of a limit as a client sends it. What the number after the colon means depends on the limit:
-    units to take, or the capacity of a limit that only jobs declare."""
+    """A use of a limit as a client sends it. Depending on the limit, the number after the colon is the units to
+    take, or the capacity of a limit that only jobs declare."""
 
     name: str
     number: int | None = None
     exclusive: bool = False
-    declare: bool = False  #: without a number: a limit that nobody has declared lets any number of jobs run
+    declare: bool = False  #: without a number: if the limit is undeclared, any number of jobs may run
 
 
 class NewSpec(Message, frozen=True):
-    """A specification as a client sends it: user and environment are filled in by the manager."""
+    """A specification as a client sends it. The manager fills in user and environment."""
 
     cwd: str
     group: str
@@ -71,42 +71,42 @@ class NewElement(Message, frozen=True):
 class NewAfter(Message, frozen=True):
     """A dependency as a client sends it."""
 
-    entry: int  #: index in the submission that has it
+    entry: int  #: index of the dependent entry in the submission
     parent: int | str  #: a job's id, a dependency group, or, if `local`, the index of another entry
     condition: int = 1
     local: bool = False
-    elements: tuple[int, int] | None = None  #: `parent` is an array, of which those from index to index are meant
-    cwd: str | None = None  #: `parent` is the command of a job in this directory; empty: in one of its own
+    elements: tuple[int, int] | None = None  #: `parent` is an array: its elements from this index to that
+    cwd: str | None = None  #: `parent` is the command of a job in this directory; empty: in a scratch directory
 
 
 class Add(Message, frozen=True, tag="add"):
     """One chunk of a submission. Chunks come in order; nothing is visible before the last."""
 
     n: int
-    submission: str  #: made by the client; a repeat gets the first answer
+    submission: str  #: made by the client; a repeated submission gets the first answer
     first: int  #: index of the first command of this chunk
     cmds: list[Command]
     specs: list[NewSpec] = []  #: appended to those of earlier chunks
     envs: list[bytes] = []  #: appended likewise; NUL-separated K=V
-    spec_of: list[int] | None = None  #: for each command; None: all use spec 0
-    lines: list[int] | None = None  #: line in the input of each command, for errors; None: index + 1
+    spec_of: list[int] | None = None  #: for each command; None: all use specification 0
+    lines: list[int] | None = None  #: input line of each command, for errors; None: index + 1
     after: list[NewAfter] = []
     more: bool = False
-    fresh: bool = False  #: new jobs even if the same were added before
-    check: bool = False  #: say what would happen, add nothing
+    fresh: bool = False  #: add new jobs even if identical ones exist
+    check: bool = False  #: report what would happen, add nothing
     allow_unsatisfiable: bool = False
-    fresh_entries: list[int] = []  #: indexes in the submission that are `fresh` while others are not
-    allowed_entries: list[int] = []  #: likewise for `allow_unsatisfiable`
+    fresh_entries: list[int] = []  #: indexes of entries that are `fresh`, if not all are
+    allowed_entries: list[int] = []  #: the same for `allow_unsatisfiable`
     elements: list[NewElement] = []
     inputs: list[tuple[int, int]] = []  #: (entry, bytes of its input)
-    rerun: bool = False  #: new jobs in the place of those that ended; others are left alone
-    rerun_entries: list[int] = []  #: indexes in the submission that are `rerun` while others are not
-    input: str = ""  #: with the last chunk: what is added, a path or a name; empty: nothing that could be edited
+    rerun: bool = False  #: replace ended jobs by new ones; leave others alone
+    rerun_entries: list[int] = []  #: indexes of entries that are `rerun`, if not all are
+    input: str = ""  #: with the last chunk: path or name of the input; empty: an input that cannot be edited later
     attach: bool = False  #: a `Watch` with `attach` follows on this connection
 
 
 class Drop(Message, frozen=True, tag="drop"):
-    """Forget a submission of which not all chunks were sent."""
+    """Discard a submission whose chunks were not all sent."""
 
     n: int
     submission: str
@@ -120,7 +120,7 @@ class ListJobs(Message, frozen=True, tag="jobs"):
 
 
 class ListPage(Message, frozen=True, tag="page"):
-    """A page of a list in any order: from `offset` on, or after the page that gave `cursor`."""
+    """A page of a list in any order: from `offset` on, or after the page that returned `cursor`."""
 
     n: int
     selectors: list[str]
@@ -139,7 +139,7 @@ class GetGraph(Message, frozen=True, tag="graph"):
 
 
 class Feed(Message, frozen=True, tag="feed"):
-    """Stream `FeedView`: what changes at all, gathered for a moment, until the asker stops it."""
+    """Stream `FeedView`: all changes, collected over short intervals, until the client closes the stream."""
 
     n: int
 
@@ -161,26 +161,26 @@ class Act(Message, frozen=True, tag="act"):
     verb: str
     selectors: list[str]
     cascade: bool = False  #: remove: with everything that depends on them
-    keep: bool = False  #: suspend: they give up nothing
+    keep: bool = False  #: suspend: keep all resources
     signal: str = ""  #: signal: its name
-    waiting: bool = False  #: remove: also jobs that wait
-    lenient: bool = False  #: remove: what is named is no more than part of a selection
-    check: bool = False  #: only say which jobs that would change now
+    waiting: bool = False  #: remove: also waiting jobs
+    lenient: bool = False  #: remove: the named jobs are only part of a selection
+    check: bool = False  #: only report which jobs would change
 
 
 class ChangeWalltime(Message, frozen=True, tag="change-walltime"):
-    """A running job should have this walltime, or so much more or less."""
+    """Set the walltime of a running job, or change it by so much."""
 
     n: int
     job: int
     seconds: float
     relative: bool = False
-    force: bool = False  #: whatever was promised to others
+    force: bool = False  #: even if that breaks promises to other jobs
 
 
 class SpecChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """What is to be changed of a specification: only what is here is sent, by name. A field that one side
-    does not know is refused rather than lost."""
+    """Changes to a specification: only changed fields are sent, by name. A field unknown to the other side is
+    refused rather than lost."""
 
     name: str | UnsetType = UNSET
     group: str | UnsetType = UNSET
@@ -223,7 +223,7 @@ class Modify(Message, frozen=True, tag="modify"):
 
 
 class Why(Message, frozen=True, tag="why"):
-    """What keeps a job from running?"""
+    """Why is a job not running?"""
 
     n: int
     job: int
@@ -234,16 +234,16 @@ class PlanFor(Message, frozen=True, tag="plan"):
 
     n: int
     spec: NewSpec
-    user: str = ""  #: whose job it would be; empty: that of who asks
+    user: str = ""  #: owner of the job; empty: the user who asks
 
 
 class Gantt(Message, frozen=True, tag="gantt"):
-    """What runs and what is planned, of what lies between two moments (Unix seconds; None: no bound)."""
+    """Running and planned jobs between two moments (Unix seconds; None: no bound)."""
 
     n: int
     since: float | None = None
     until: float | None = None
-    limit: int = 10_000  #: at most so many jobs, those that begin first
+    limit: int = 10_000  #: at most this many jobs, the earliest first
 
 
 class ListLimits(Message, frozen=True, tag="limits"):
@@ -251,7 +251,7 @@ class ListLimits(Message, frozen=True, tag="limits"):
 
 
 class SetLimit(Message, frozen=True, tag="limit"):
-    """NAME:N, NAME:unlimited, NAME@HH:MM-HH:MM, NAME@always, NAME:N@HH:MM-HH:MM; of one host if one is named."""
+    """NAME:N, NAME:unlimited, NAME@HH:MM-HH:MM, NAME@always, NAME:N@HH:MM-HH:MM; for one host if one is named."""
 
     n: int
     text: str
@@ -259,30 +259,30 @@ class SetLimit(Message, frozen=True, tag="limit"):
 
 
 class GetSite(Message, frozen=True, tag="site"):
-    """Records of the site of these kinds; no kind: all."""
+    """Records of the site of these kinds; none: all."""
 
     n: int
     kinds: list[str] = []
 
 
 class ListQuotas(Message, frozen=True, tag="quotas"):
-    """The records of quotas, and who holds how much of each."""
+    """The records of quotas, and the use of each by its holders."""
 
     n: int
 
 
 class GetShares(Message, frozen=True, tag="shares"):
-    """How users and projects stand in queues that go by fair share; in one of them if one is named."""
+    """The standings of users and projects in fair-share queues, or in one of them if named."""
 
     n: int
     queue: str = ""
 
 
 class SetSite(Message, frozen=True, tag="set-site"):
-    """Change records of the site, all of them or none: (kind, name, value as JSON; null removes it).
+    """Change records of the site, all or none: (kind, name, value as JSON; null removes it).
 
-    `base` is the version that the changes were made from: if there is another one by now they are refused
-    with the code `changed`. -1: whatever it is.
+    `base` is the version that the changes are based on: if it is outdated they are refused with the code
+    `changed`. -1: any version.
     """
 
     n: int
@@ -292,25 +292,25 @@ class SetSite(Message, frozen=True, tag="set-site"):
 
 
 class Learned(Message, frozen=True, tag="learned"):
-    """What is known about a learning group, or about all (no name)."""
+    """What is known about a learning group, or about all if no name is given."""
 
     n: int
     name: str = ""
     forget: bool = False
-    #: who asks knows what was asked for from what was given; earlier versions know one number, never null
+    #: the client tells requested from given amounts; earlier versions expect one number, never null
     apart: bool = False
 
 
 class GetAccounts(Message, frozen=True, tag="accounts"):
-    """Who used what between two moments (Unix seconds; None: lately, until now), in windows of so many seconds."""
+    """Use between two moments (Unix seconds; None: recently, until now), in windows of so many seconds."""
 
     n: int
     since: float | None = None
     until: float | None = None
     by: tuple[str, ...] = ("user", "project", "queue")
     window_s: int = 86_400
-    window: str = ""  #: instead: hour, day, week, month, all or a time such as 36h
-    zone: str = ""  #: in which days begin; empty: UTC
+    window: str = ""  #: instead of a length: hour, day, week, month, all or a time such as 36h
+    zone: str = ""  #: time zone in which days begin; empty: UTC
     apart: bool = False  #: as in `Learned`
 
 
@@ -334,13 +334,13 @@ class ListNodes(Message, frozen=True, tag="nodes"):
 
 
 class GetNode(Message, frozen=True, tag="node"):
-    """One host, and what it did lately."""
+    """One host and its recent history."""
 
     n: int
     host: str
 
 
-#: Questions that read sums and change nothing.
+#: Requests that only read sums.
 AskSums = GetAccounts | GetUsage | GetHistory | ListNodes | GetNode
 
 
@@ -349,14 +349,14 @@ class Watch(Message, frozen=True, tag="watch"):
 
     n: int
     selectors: list[str]
-    outputs: bool = False  #: with what the jobs printed, once each has ended
-    follow: bool = False  #: with what they print while they run
-    window: int = 0  #: bytes of live output that may be on their way, see `Taken`; 0: any
-    attach: bool = False  #: every byte of the jobs that this submission added; needs a window
+    outputs: bool = False  #: with the output of each job once it has ended
+    follow: bool = False  #: with the output of jobs while they run
+    window: int = 0  #: bytes of unacknowledged live output allowed, see `Taken`; 0: any
+    attach: bool = False  #: every byte of the jobs added by this submission; needs a window
 
 
 class Taken(Message, frozen=True, tag="taken"):
-    """The reader of the stream that request `n` opened has dealt with live output up to these offsets."""
+    """The reader of stream `n` has processed live output up to these offsets."""
 
     n: int
     job: int
@@ -375,8 +375,8 @@ class ReadOutput(Message, frozen=True, tag="output"):
 
 
 class Control(Message, frozen=True, tag="control"):
-    """status, stop (with kill), pause, drain, resume, backup (with path, force; `Item`s tell the share that is
-    done), token-add, token-list, token-remove, token-check, doctor."""
+    """status, stop (with kill), pause, drain, resume, backup (with path, force; `Item`s report progress),
+    token-add, token-list, token-remove, token-check, doctor."""
 
     n: int
     verb: str

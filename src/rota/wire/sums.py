@@ -1,4 +1,4 @@
-"""What people see of sums and machines: accounting, usage, history and nodes."""
+"""Accounting, usage, history and nodes, as clients see them."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ from msgspec import Struct
 
 
 class AccountRow(Struct, kw_only=True, gc=False):
-    """What was used in one window; what rows are not told apart by is empty."""
+    """The use in one window. Fields by which rows are not grouped are empty."""
 
-    at: datetime  #: when the window begins
+    at: datetime  #: start of the window
     user: str
     project: str
     queue: str
     attempts: int  #: that ended
     jobs: int  #: that ended
-    failed: int  #: of these attempts
-    used_s: float  #: cores × seconds, those of running attempts up to now
-    #: cores × seconds of the walltime, or else the time, that was asked for, by those who asked for any; what is
-    #: left at the end counts then. Null: not known, for an earlier version did not write it down
+    failed: int  #: failed attempts
+    used_s: float  #: core seconds, including running attempts up to now
+    #: core seconds requested: the walltime, or else the time, of attempts with such a request. An unused rest
+    #: counts when the attempt ends. Null: unknown, because an earlier version did not record it
     asked_s: float | None
     cpu_s: float
     wait_s: float  #: from ready to running
-    given_s: float = 0.0  #: likewise, of the walltime, or else the expected time, with which attempts were started
-    unasked: int | None = None  #: of these attempts, those for which no time was asked; null: not known
-    until: datetime | None = None  #: when the window ends
+    given_s: float = 0.0  #: core seconds allocated: the walltime at the start, or else the expected time
+    unasked: int | None = None  #: attempts without a requested time; null: unknown
+    until: datetime | None = None  #: end of the window
 
 
 class AccountingView(Struct, kw_only=True, gc=False, rename={"since": "from", "until": "to"}):
-    """`rota accounting`: who used what."""
+    """`rota accounting`: use by user, project and queue."""
 
-    window_s: int  #: of windows that differ the longest
+    window_s: int  #: the longest, if windows differ
     rows: list[AccountRow]  #: by time, then user, project and queue
-    window: str = ""  #: as it was asked for: hour, day, week, month, all or a time
-    zone: str = "UTC"  #: in which days begin
-    since: datetime | None = None  #: when the first window begins
-    until: datetime | None = None  #: when the last one ends
+    window: str = ""  #: as requested: hour, day, week, month, all or a time
+    zone: str = "UTC"  #: time zone in which days begin
+    since: datetime | None = None  #: start of the first window
+    until: datetime | None = None  #: end of the last window
 
 
 class FairShareView(Struct, kw_only=True, gc=False):
-    """The weights of the parts of karma, and how fast use is forgotten."""
+    """The weights of the parts of karma, and how fast past use decays."""
 
     project: float | None  #: null: 1 in queues where projects have shares, 0 in others
     used: float
     asked: float
     half_life_s: float
-    window_s: float | None  #: what is older does not count at all; null: it only fades
+    window_s: float | None  #: older use does not count at all; null: it only decays
 
 
 class SharePartView(Struct, kw_only=True, gc=False):
@@ -60,42 +60,42 @@ class SharePartView(Struct, kw_only=True, gc=False):
 
 
 class StandingView(Struct, kw_only=True, gc=False):
-    """A user in a project. Whoever has the lowest karma goes first."""
+    """A user in a project. The lowest karma goes first."""
 
     user: str
     project: str
     karma: float
-    used_s: float  #: cores × seconds of the user, as they count now
+    used_s: float  #: decayed core seconds of the user
     asked_s: float
     target: float  #: of the user
-    target_by: str  #: `share` (it was given), `projects` (their part of their projects) or `equal`
+    target_by: str  #: `share` (configured), `projects` (derived from their projects) or `equal`
     parts: list[SharePartView]
     why: str
 
 
 class ProjectShareView(Struct, kw_only=True, gc=False):
-    """What a project used of all, and what it should have."""
+    """The share of a project in all use, and its target."""
 
     project: str
     used_s: float
     share: float
     target: float
-    target_by: str  #: `share`, `rest` (a part of what the shares of others leave) or `equal`
+    target_by: str  #: `share`, `rest` (part of what configured shares leave) or `equal`
 
 
 class QueueSharesView(Struct, kw_only=True, gc=False):
-    """How all stand in one queue; in one whose order is `fifo` it decides nothing."""
+    """The fair-share standings in one queue; without effect if its order is `fifo`."""
 
     queue: str
     order: str
     project_weight: float
     shares: dict[str, float]
-    users: list[StandingView]  #: whoever goes first at the top
+    users: list[StandingView]  #: in scheduling order
     projects: list[ProjectShareView]
 
 
 class SharesView(Struct, kw_only=True, gc=False):
-    """`rota share list`: who stands how in fair share, and why."""
+    """`rota share list`: fair-share standings, and how they came about."""
 
     at: datetime
     version: int
@@ -104,15 +104,15 @@ class SharesView(Struct, kw_only=True, gc=False):
 
 
 class HostUsage(Struct, kw_only=True, gc=False):
-    """How a host spent its time; together the time for which anything is known."""
+    """How a host spent its time. The sum is the time for which anything is known."""
 
     host: str
     busy_s: float
     idle_s: float
-    down_s: float  #: no runner answered, or nothing was let run there
-    asleep_s: float = 0.0  #: it was put to sleep, to be woken when it is needed
-    unseen_s: float = 0.0  #: no manager was running to look
-    #: busy of the time in which jobs could run there: not while it was down or nobody looked. Null: there was none
+    down_s: float  #: no runner answered, or nothing was allowed to run there
+    asleep_s: float = 0.0  #: put to sleep until needed
+    unseen_s: float = 0.0  #: no manager was running to observe it
+    #: busy share of the time in which jobs could run, without down and unseen time. Null: there was no such time
     utilisation: float | None = None
 
 
@@ -122,11 +122,11 @@ class UsageView(Struct, kw_only=True, gc=False, rename={"since": "from", "until"
     since: datetime
     until: datetime
     hosts: list[HostUsage]
-    utilisation: float | None = None  #: of all of them together
+    utilisation: float | None = None  #: over all hosts
 
 
 class MinuteView(Struct, kw_only=True, gc=False):
-    """What happened in a minute. Times are sums over attempts that started, or ended, in it."""
+    """The events of one minute. Times are sums over attempts that started, or ended, in it."""
 
     at: datetime
     started: int
@@ -138,38 +138,38 @@ class MinuteView(Struct, kw_only=True, gc=False):
 
 
 class HistoryView(Struct, gc=False):
-    minutes: list[MinuteView]  #: all of them, in order, also those in which nothing happened
+    minutes: list[MinuteView]  #: in order, including minutes without events
 
 
 class NodeView(Struct, kw_only=True, gc=False):
-    """A host, what it has, and what of it is in use."""
+    """A host, its resources, and their use."""
 
     host: str
     state: str  #: alive, absent, suspected or dead; falling asleep, asleep or waking
     connected: bool
     drain: bool
-    usable: bool  #: may new jobs begin there?
+    usable: bool  #: may new jobs start there?
     cores: int
     cores_in_use: float
-    mem_bytes: int  #: 0: not known
+    mem_bytes: int  #: 0: unknown
     mem_in_use: int
     disk_bytes: int
     gpus: int
-    jobs: list[int]  #: that run there
+    jobs: list[int]  #: running there
     runner: str | None
     pid: int | None
     available_until: datetime | None
-    limits: dict[str, dict[str, int]]  #: units that this host has: capacity and used
-    properties: dict[str, str | int | bool]  #: those that all its resources share
+    limits: dict[str, dict[str, int]]  #: units on this host: capacity and used
+    properties: dict[str, str | int | bool]  #: properties shared by all its resources
     hours: str = ""  #: when it may be used; empty: always
-    why: str = ""  #: of its state or its drain, where somebody said: an administrator, or a hook of the site
-    closed: bool = False  #: it is outside its hours, or after the time until which it is available
-    capacity_cores: float = 0.0  #: of its cores, those that count: all, or, where nothing may begin, those in use
+    why: str = ""  #: reason for its state or drain, as given by an administrator or a hook of the site
+    closed: bool = False  #: outside its hours, or past the end of its availability
+    capacity_cores: float = 0.0  #: cores that count as capacity: all, or only those in use if nothing may start
 
 
 class NodeHistory(Struct, kw_only=True, gc=False):
-    """What a host did for a while: busy, idle, draining, drained, suspected, closed, asleep, away,
-    unseen (no manager was running), gone."""
+    """A period in the history of a host: busy, idle, draining, drained, suspected, closed, asleep, away, unseen
+    (no manager was running), gone."""
 
     at: datetime
     until: datetime | None  #: null: until now
@@ -177,6 +177,6 @@ class NodeHistory(Struct, kw_only=True, gc=False):
 
 
 class NodeDetailView(NodeView, kw_only=True, gc=False):
-    """One host with what it did in the last week, newest first."""
+    """One host with its history of the last week, newest first."""
 
     history: list[NodeHistory]

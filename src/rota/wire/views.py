@@ -1,7 +1,6 @@
-"""How jobs and the manager look to clients: the objects behind `--json` and the Python API.
+"""Jobs and the manager as clients see them: the objects behind `--json` and the Python API.
 
-Field names are the contract. Times are aware datetimes (ISO-8601 UTC in JSON), durations seconds,
-sizes bytes.
+Field names are the contract. Times are aware datetimes (ISO-8601 UTC in JSON), durations seconds, sizes bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from msgspec import Struct, field
 
 
 class SizeView(Struct, gc=False):
-    """What a job takes."""
+    """The size of a job."""
 
     cpus: float
     mem_bytes: int
@@ -24,18 +23,16 @@ class SizeView(Struct, gc=False):
 
 
 class QuantityView(Struct, gc=False):
-    """One thing that a job takes, in four values, each by itself; null where there is none."""
+    """One quantity of a job in four independent values; null where there is none."""
 
-    asked: float | None = (
-        None  #: what somebody wrote, whatever defaults, rules of the site and learning made of it
-    )
-    learned: float | None = None  #: what the learning group says now; only in `show`
+    asked: float | None = None  #: as the user gave it, before defaults, rules of the site and learning
+    learned: float | None = None  #: the learning group's present estimate; only in `show`
     given: float | None = None  #: what the newest attempt was started with
-    used: float | None = None  #: what it took in the end, as it was measured
+    used: float | None = None  #: measured at the end
 
 
 class BytesView(Struct, gc=False):
-    """The same in bytes; on each host, where a job has several."""
+    """A quantity in bytes; per host for a job on several hosts."""
 
     asked: int | None = None
     learned: int | None = None
@@ -44,13 +41,13 @@ class BytesView(Struct, gc=False):
 
 
 class AmountsView(Struct, kw_only=True, gc=False):
-    """What was asked for, what was learned, what was given and what was used."""
+    """Requested, learned, allocated and used amounts."""
 
-    cores: QuantityView  #: asked: null where the request counts something else; used: the mean over its time
+    cores: QuantityView  #: asked: null if the request counts other resources; used: the mean over its run time
     mem_bytes: BytesView
-    disk_bytes: BytesView  #: used: null unless it ran in a scratch directory, for nothing else is measured
-    time_s: QuantityView  #: how long it takes. Given: its walltime, or else the time that it was expected to take
-    walltime_s: QuantityView  #: after which it is ended; null: nothing ends it
+    disk_bytes: BytesView  #: used: null unless it ran in a scratch directory; other directories are not measured
+    time_s: QuantityView  #: run time. Given: the walltime, or else the expected run time
+    walltime_s: QuantityView  #: the job is ended after this time; null: no limit
 
 
 class ReasonView(Struct, gc=False):
@@ -59,7 +56,7 @@ class ReasonView(Struct, gc=False):
 
 
 class BehavedView(Struct, gc=False):
-    """What became of one behaviour."""
+    """The result of one behaviour."""
 
     behaviour: str
     ok: bool
@@ -79,19 +76,19 @@ class AttemptView(Struct, kw_only=True, gc=False):
     scheduled_at: datetime | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
-    wall_s: float | None = None  #: without the time that it stood suspended
+    wall_s: float | None = None  #: without suspended time
     cpu_s: float | None = None
     peak_mem_bytes: int | None = None
     peak_disk_bytes: int | None = None
     stdout_bytes: int | None = None
     stderr_bytes: int | None = None
-    size: SizeView | None = None  #: what it was given
-    resources: str | None = None  #: likewise, where a plan gave them: ids, like 1-8,17
+    size: SizeView | None = None  #: allocated
+    resources: str | None = None  #: allocated by a plan: ids, like 1-8,17
     behaviours: list[BehavedView] = field(default_factory=list)
-    hosts: list[str] = field(default_factory=list)  #: all of them; its command was on the first, `host`
-    out_bytes: int | None = None  #: what it wrote to stdout, whatever of it is kept
+    hosts: list[str] = field(default_factory=list)  #: all hosts; the command ran on the first, `host`
+    out_bytes: int | None = None  #: written to stdout, including what was not kept
     err_bytes: int | None = None
-    output_missing: ReasonView | None = None  #: why some of what should be kept of its output is not there
+    output_missing: ReasonView | None = None  #: why part of the output that should be kept is missing
     amounts: AmountsView | None = None  #: asked, given and used
 
 
@@ -119,10 +116,10 @@ class JobView(Struct, kw_only=True, gc=False):
     priority: int
     state: str
     reason: ReasonView | None
-    request: list[str] | None = None  #: alternatives, as they were given
+    request: list[str] | None = None  #: alternatives, as given
     where: str | None = None
     type: list[str] = field(default_factory=list)
-    at: datetime | None = None  #: an advance reservation: when it starts
+    at: datetime | None = None  #: start of an advance reservation
     size: SizeView
     limits: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
@@ -133,28 +130,26 @@ class JobView(Struct, kw_only=True, gc=False):
     signal: str | None
     host: str | None
     pool: str
-    resources: str | None  #: given or, while it waits, planned: ids, like 1-8,17
+    resources: str | None  #: allocated or, while it waits, planned: ids, like 1-8,17
     submitted_at: datetime
     ready_at: datetime | None
     scheduled_at: datetime | None
     started_at: datetime | None
     ended_at: datetime | None
     expected_start: datetime | None
-    wall_s: float | None  #: without the time that it stood suspended
+    wall_s: float | None  #: without suspended time
     cpu_s: float | None
     peak_mem_bytes: int | None
     peak_disk_bytes: int | None
     retries: int
     retries_left: int
-    walltime_s: (
-        float | None
-    )  #: by its specification or request, of alternatives the longest; rules may have set it
+    walltime_s: float | None  #: from its specification or request (the longest alternative); rules may have set it
     scratch: bool
     story: list[StoryLine] | None = None  #: only in `show`
     array_id: int | None = None
     array_index: int | None = None
-    #: its size by the specification, with defaults for what nobody asked for; `amounts` tells what somebody did. A
-    #: walltime is the time asked for if there is no other
+    #: its size by the specification, including defaults; `amounts` has only what the user asked for. Without a
+    #: time, the walltime is used
     asked: SizeView | None = None
     learned: LearnedView | None = None  #: only in `show`
     learn: str = ""  #: the learning group
@@ -167,30 +162,30 @@ class JobView(Struct, kw_only=True, gc=False):
     on_exit: list[str] = field(default_factory=list)
     stdout: str | None = None
     stderr: str | None = None
-    given: list[str] = field(default_factory=list)  #: of mem, disk and time in `asked`, those that are no defaults
+    given: list[str] = field(default_factory=list)  #: fields of `asked` (mem, disk, time) that are not defaults
     backoff_s: float | None = None
     no_retry_over_s: float | None = None
     expected_end: datetime | None = None
-    given_walltime_s: float | None = None  #: the one of its attempt; null: it has none, or nothing ends it
-    asked_priority: int | None = None  #: where rules or the queue made another of it
-    pending_walltime_s: float | None = None  #: asked for with `rota walltime`, and not granted yet
-    suspended_s: float | None = None  #: of the newest attempt, up to now; null: it never was
-    suspended_at: datetime | None = None  #: since when, if it is suspended now
+    given_walltime_s: float | None = None  #: of its attempt; null: no attempt, or no walltime
+    asked_priority: int | None = None  #: if rules or the queue changed it
+    pending_walltime_s: float | None = None  #: asked for with `rota walltime`, not yet granted
+    suspended_s: float | None = None  #: of the newest attempt, up to now; null: never suspended
+    suspended_at: datetime | None = None  #: since when it is suspended; null: it is not
     checkpoint_s: float | None = None
-    checkpoint_signal: str | None = None  #: where it is not the default
+    checkpoint_signal: str | None = None  #: if not the default
     #: all hosts of the present or last attempt; the first is `host`
     hosts: list[str] = field(default_factory=list)
-    retry_on: list[str] | None = None  #: codes of reasons; null: all but walltime, where it can help
-    #: the job that took its place, or 0: its input has no such line any more; null: nobody did
+    retry_on: list[str] | None = None  #: reason codes; null: all but walltime, where a retry can help
+    #: the job that replaced it; 0: removed from its input; null: not replaced
     replaced_by: int | None = None
-    expected_reason: ReasonView | None = None  #: why its expected start or end is not known
-    amounts: AmountsView | None = None  #: asked, learned, and what the newest attempt was given and used
-    promised: PromisedView | None = None  #: of a reservation that began with fewer resources
+    expected_reason: ReasonView | None = None  #: why its expected start or end is unknown
+    amounts: AmountsView | None = None  #: asked, learned, and the newest attempt's given and used amounts
+    promised: PromisedView | None = None  #: for a reservation that began with fewer resources
     groups: list[str] = field(default_factory=list)  #: all its report groups; the first is `group`
 
 
 class PromisedView(Struct, gc=False):
-    """What a reservation was promised, and that it began with fewer."""
+    """What a reservation was promised when it began with fewer resources."""
 
     cores: int
     hosts: list[str]
@@ -199,7 +194,7 @@ class PromisedView(Struct, gc=False):
 
 
 class LearnedView(Struct, gc=False):
-    """What the learning group says about a job's size; null where it says nothing."""
+    """The learning group's estimate of a job's size; null where there is none."""
 
     mem_bytes: int | None = None
     disk_bytes: int | None = None
@@ -207,14 +202,14 @@ class LearnedView(Struct, gc=False):
 
 
 class CauseView(Struct, gc=False):
-    """What would have to be taken away for a job to begin, or to begin earlier: `job`, `walltime`, `quota` …"""
+    """What blocks a job from starting, or from starting earlier: `job`, `walltime`, `quota` …"""
 
     kind: str
-    name: str = ""  #: of what or whom
+    name: str = ""  #: of the blocking job, quota or user
 
 
 class WhyReason(Struct, gc=False):
-    """One thing that keeps a job from running."""
+    """One reason why a job is not running."""
 
     code: str
     message: str
@@ -229,44 +224,44 @@ class WhyView(Struct, gc=False):
     reasons: list[WhyReason]
     expected_start: datetime | None
     expected_end: datetime | None = None
-    expected_reason: ReasonView | None = None  #: why its start or its end is not known
+    expected_reason: ReasonView | None = None  #: why its start or end is unknown
 
 
 class PlanView(Struct, kw_only=True, gc=False):
-    """When and where a job would run: what a submission would decide now."""
+    """When and where a job would run if it were submitted now."""
 
     start: datetime | None
     end: datetime | None
     resources: str | None  #: ids, like 1-8,17
     hosts: list[str]
-    alternative: int | None  #: which of the requests, counted from 1
+    alternative: int | None  #: number of the chosen alternative, from 1
     reason: WhyReason | None  #: why not at once, or not at all
     moves: list[int]  #: waiting jobs that would start later
-    request: str | None = None  #: the alternative as it was given
-    behind: int = 0  #: waiting jobs that no plan has yet, because others that ask for the same go first
-    notices: list[str] = field(default_factory=list)  #: what admission rules would change
-    expected_reason: ReasonView | None = None  #: why its start or its end is not known
+    request: str | None = None  #: the alternative, as given
+    behind: int = 0  #: waiting jobs not planned yet, because jobs with the same request go first
+    notices: list[str] = field(default_factory=list)  #: changes that admission rules would make
+    expected_reason: ReasonView | None = None  #: why its start or end is unknown
 
 
 class LimitView(Struct, kw_only=True, gc=False):
-    """A limit: capacity, use, and how many jobs wait that want it."""
+    """A limit: its capacity, its use, and the number of jobs waiting for it."""
 
     name: str
-    capacity: int | None  #: null: any number, or per host
+    capacity: int | None  #: null: unlimited, or per host
     used: int
     waiting: int
-    exclusive: bool  #: one job has it alone now
+    exclusive: bool  #: one job is using it exclusively
     scope: str  #: global or host
     hosts: dict[str, dict[str, int]]
     window: str | None
     open: bool  #: is it within its hours?
-    owner: str | None = None  #: whose jobs declared it; null: the site
-    by_jobs: bool = False  #: jobs declared it (`--limit NAME:N`), and nobody else
-    array: int | None = None  #: it holds down how many elements of this array run at once
+    owner: str | None = None  #: the user whose jobs declared it; null: the site
+    by_jobs: bool = False  #: only jobs declared it (`--limit NAME:N`)
+    array: int | None = None  #: the array whose concurrency it limits
 
 
 class SiteHostView(Struct, gc=False):
-    """A host with a runner. `ids`: resources that it brought itself, where no record speaks of it."""
+    """A host with a runner. `ids`: resources that the runner reported, if no site record describes the host."""
 
     cores: int
     mem_bytes: int
@@ -277,11 +272,11 @@ class SiteHostView(Struct, gc=False):
 
 
 class SiteView(Struct, kw_only=True, gc=False):
-    """Records of the site, as (kind, name, value as JSON), and the hosts that there are."""
+    """Records of the site as (kind, name, value as JSON), and the known hosts."""
 
-    version: int  #: changes made from this are refused if others came first
+    version: int  #: a change based on an older version is refused
     records: list[tuple[str, str, str]]
-    hosts: dict[str, SiteHostView]  #: those that are known
+    hosts: dict[str, SiteHostView]  #: known hosts
 
     def of(self, kind: str) -> dict[str, Any]:
         """name → value of the records of one kind, by name."""
@@ -296,36 +291,36 @@ class SiteView(Struct, kw_only=True, gc=False):
 
 
 class QuotaHolder(Struct, kw_only=True, gc=False):
-    """Those whose jobs a quota counts together, and what they hold."""
+    """One holder of a quota: the jobs that its rule counts together, and their use."""
 
-    who: dict[str, str]  #: name by field (queue, project, type, user) of what the rule counts each separately
+    who: dict[str, str]  #: field (queue, project, type, user) → name, where the rule counts each separately
     resources: int
     jobs: int
-    #: used and held of the present period; null: not limited
+    #: used and reserved in the present period; null: unlimited
     resource_hours: float | None
 
 
 class QuotaUse(Struct, kw_only=True, gc=False):
-    """How much of a quota is held now. Limits are numbers; null: any."""
+    """The present use of a quota. Limits are numbers; null: unlimited."""
 
     applies: bool  #: now
     resources: int | None
     jobs: int | None
     resource_hours: float | None
-    holders: list[QuotaHolder]  #: the one nearest to a limit first
-    more: int  #: holders that are not among these because they are too many
+    holders: list[QuotaHolder]  #: the holder nearest to a limit first
+    more: int  #: number of further holders, not listed
 
 
 class QuotasView(Struct, kw_only=True, gc=False):
     """Records of quotas by name, and their use."""
 
-    version: int  #: changes made from this are refused if others came first
+    version: int  #: a change based on an older version is refused
     records: dict[str, Any]
     use: dict[str, QuotaUse]
 
 
 class BucketView(Struct, array_like=True, gc=False):
-    """How many values lie from `low` up to `high`."""
+    """The number of values between `low` and `high`."""
 
     low: float
     high: float
@@ -333,23 +328,23 @@ class BucketView(Struct, array_like=True, gc=False):
 
 
 class LearningPoint(Struct, kw_only=True, gc=False):
-    """What one attempt of a learning group asked for, was given and used."""
+    """Requested, allocated and used amounts of one attempt of a learning group."""
 
-    job: int | None  #: null: not known, in rows of earlier versions
+    job: int | None  #: null: unknown, in rows of earlier versions
     at: datetime
     input_bytes: int | None
-    asked_mem: int | None  #: null: nothing, or not known, in rows of earlier versions
+    asked_mem: int | None  #: null: none, or unknown in rows of earlier versions
     used_mem: int  #: 0: not measured
-    asked_time_s: float | None  #: its walltime, or else its time; null: likewise
+    asked_time_s: float | None  #: its walltime, or else its time; null as above
     used_time_s: float
     ok: bool
-    most_mem: int | None = None  #: not measured, but no more than this
+    most_mem: int | None = None  #: upper bound; the value itself was not measured
     given_mem: int = 0
-    given_time_s: float = 0.0  #: its walltime, or the time it was expected to take
+    given_time_s: float = 0.0  #: its walltime, or else its expected run time
 
 
 class LearnedGroupView(Struct, kw_only=True, gc=False):
-    """What is known about a learning group; recommendations are for a job without a known input."""
+    """What is known about a learning group. Recommendations are for a job with unknown input."""
 
     name: str
     observations: int
@@ -358,13 +353,13 @@ class LearnedGroupView(Struct, kw_only=True, gc=False):
     mem_bytes: int | None
     disk_bytes: int | None
     time_s: float | None
-    lines: dict[str, list[float]]  #: resource → slope and intercept over the input's bytes
+    lines: dict[str, list[float]]  #: resource → slope and intercept per byte of input
     oldest: datetime | None
     newest: datetime | None
     mem_histogram: list[BucketView]
     time_histogram: list[BucketView]
     disk_histogram: list[BucketView]
-    points: list[LearningPoint] = []  #: of one group that is asked for by name, the newest first
+    points: list[LearningPoint] = []  #: newest first; only if one group is requested by name
 
 
 class JobPage(Struct, gc=False):
@@ -374,14 +369,14 @@ class JobPage(Struct, gc=False):
 
 
 class FeedView(Struct, gc=False):
-    """What has changed since the event before."""
+    """Changes since the previous event."""
 
     at: datetime
     counts: dict[str, int]  #: all jobs by state
-    groups: dict[str, dict[str, int]]  #: groups that changed, by state; empty: it has no jobs any more
-    jobs: list[tuple[int, str, int]]  #: id, state and attempt of those that changed
-    many: bool  #: more jobs or groups changed than are named here
-    what: list[str]  #: subjects that changed besides: runners, site, manager
+    groups: dict[str, dict[str, int]]  #: changed groups, by state; empty: the group has no more jobs
+    jobs: list[tuple[int, str, int]]  #: id, state and attempt of changed jobs
+    many: bool  #: more jobs or groups changed than are listed
+    what: list[str]  #: other subjects that changed: runners, site, manager
 
 
 class GraphNode(Struct, gc=False):
@@ -393,36 +388,36 @@ class GraphNode(Struct, gc=False):
 
 
 class GraphView(Struct, gc=False):
-    """What a job waits for and what waits for it, two steps each way."""
+    """The dependencies and dependents of a job, two steps in each direction."""
 
     nodes: list[GraphNode]
-    edges: list[tuple[int, int, str]]  #: from, to (places in `nodes`), condition
-    more: int = 0  #: neighbours that were left out
+    edges: list[tuple[int, int, str]]  #: from, to (indexes into `nodes`), condition
+    more: int = 0  #: number of neighbours left out
 
 
 class StatusView(Struct, gc=False):
     counts: dict[str, int]
     groups: dict[str, dict[str, int]]
-    expected_end: datetime | None = None  #: of what can end without anybody's doing; None: not known
-    rate: float | None = None  #: jobs ended a second, lately
-    group_rates: dict[str, float] = field(default_factory=dict)  #: only groups whose rate is known
+    expected_end: datetime | None = None  #: for jobs that can end without intervention; null: unknown
+    rate: float | None = None  #: jobs ended per second, recently
+    group_rates: dict[str, float] = field(default_factory=dict)  #: only groups with a known rate
     group_expected_end: dict[str, datetime] = field(default_factory=dict)  #: likewise
-    cores: float = 0.0  #: of all runners that are connected
+    cores: float = 0.0  #: of all connected runners
     cores_in_use: float = 0.0
-    paused: bool = False  #: nothing starts until somebody resumes
+    paused: bool = False  #: nothing starts until the manager is resumed
     draining: bool = False  #: nothing starts, and the manager stops when nothing runs
-    disk_full: str | None = None  #: where the disk of the database is mounted, if it has no room for more
-    #: group → why its end is not known, or which of its jobs do not end by themselves
+    disk_full: str | None = None  #: mount point of the database's disk, if it is full
+    #: group → why its end is unknown, or which of its jobs do not end by themselves
     group_end_reasons: dict[str, ReasonView] = field(default_factory=dict)
-    end_reason: ReasonView | None = None  #: why `expected_end` is not known
+    end_reason: ReasonView | None = None  #: why `expected_end` is unknown
 
 
 class SettledView(Struct, gc=False):
-    """The end of `run`, `wait` and `add --sync`."""
+    """The result of `run`, `wait` and `add --sync`."""
 
     counts: dict[str, int]
     failed: list[int]
-    #: exit status of the only job, when there was one: its own code, or 128 + signal
+    #: exit status if there was only one job: its own code, or 128 + signal
     single: int | None = None
 
 
@@ -437,7 +432,7 @@ class ManagerView(Struct, kw_only=True, gc=False):
     store: str
     started_at: datetime
     address: str | None  #: HOST:PORT of the TLS listener
-    http: str | None = None  #: address of the dashboard and the HTTP API, once they are served
+    http: str | None = None  #: address of the dashboard and the HTTP API, while they are served
     counts: dict[str, int]
     runners: list[RunnerView]
     live_jobs: int
@@ -449,23 +444,23 @@ class ManagerView(Struct, kw_only=True, gc=False):
     disk_free_bytes: int
     paused: bool = False
     draining: bool = False
-    clock_off_s: float | None = None  #: the wall clock was set by so much, which is not followed yet
+    clock_off_s: float | None = None  #: step of the wall clock that the manager has not followed yet
     disk_full: str | None = None  #: as in `StatusView`
-    attention: list[AttentionView] = []  #: what no amount of waiting mends, beside what the counts tell
+    attention: list[AttentionView] = []  #: problems that do not go away by waiting, besides those in the counts
 
 
 class SettingsView(Struct, gc=False):
-    """The settings that a manager began with. It reads them once: changed ones hold when it is started again."""
+    """The settings the manager started with. It reads them once: changes take effect at its next start."""
 
     pid: int
     settings: dict[str, Any]
 
 
 class AttentionView(Struct, gc=False):
-    """Jobs that need a person: they never fit, or are reservations that would not get what they were granted."""
+    """Jobs that need attention: they never fit, or are reservations that would not get what was granted."""
 
     kind: str  #: never_fits or reservation
-    jobs: list[int]  #: the first of them
+    jobs: list[int]  #: the first of these jobs
     total: int
     message: str
 
@@ -487,73 +482,73 @@ class TokenView(Struct, gc=False):
     role: str
     created_at: datetime
     expires_at: datetime | None = None
-    of: str | None = None  #: of a browser's session: the token, or the user, that made it
-    host: str | None = None  #: of a runner: for the agent of this node alone
-    user: str | None = None  #: whose it is; null: of whoever runs the manager
+    of: str | None = None  #: for a browser session: the token or user that created it
+    host: str | None = None  #: for a runner: valid only for the agent of this node
+    user: str | None = None  #: its owner; null: the user running the manager
 
 
 class UiLink(Struct, gc=False):
-    """Where the dashboard is, and a code that lets one browser in, once and soon."""
+    """The address of the dashboard, and a one-time code for one browser, which expires soon."""
 
     url: str
     code: str
 
 
 class HistogramView(Struct, gc=False):
-    """How often something took how long."""
+    """A histogram of durations."""
 
-    bounds: list[float]  #: upper ones, in seconds, ascending
-    counts: list[int]  #: in each bucket; the last is for all that took longer
+    bounds: list[float]  #: upper bounds in seconds, ascending
+    counts: list[int]  #: per bucket; the last one is for all longer durations
     sum: float
 
 
 class Sample(Struct, gc=False):
-    """One value of a figure that has several, told apart by labels."""
+    """One value of a metric, identified by its labels."""
 
     labels: dict[str, str]
     value: float
 
 
 class MetricsView(Struct, gc=False):
-    """Figures of the manager, for monitoring."""
+    """Metrics of the manager, for monitoring."""
 
     counts: dict[str, int]  #: jobs by state
-    totals: dict[str, float]  #: what only grows: commits, seconds of processor time, attempts by outcome
-    gauges: dict[str, float]  #: what goes up and down
-    quantiles: dict[str, dict[str, float]]  #: seconds, by share of what was measured lately
+    totals: dict[str, float]  #: counters: commits, seconds of processor time, attempts by outcome
+    gauges: dict[str, float]  #: gauges
+    quantiles: dict[str, dict[str, float]]  #: seconds, by quantile of recent measurements
     histograms: dict[str, HistogramView] = field(default_factory=dict)  #: since the manager started
     labelled: dict[str, list[Sample]] = field(default_factory=dict)  #: of nodes, queues, limits and quotas
 
 
 class NewTokenView(Struct, gc=False):
-    """A token that was just made. The secret is told only here."""
+    """A new token. Its secret is shown only here."""
 
     name: str
     role: str
     token: str
     expires_at: datetime | None = None
-    authority: str = ""  #: with the token of a runner: whom to trust (PEM)
-    expires_s: float | None = None  #: of a session: for how long it is good, whatever any clock says
+    authority: str = ""  #: with a runner's token: the certificate authority to trust (PEM)
+    expires_s: float | None = None  #: for a session: its lifetime, independent of clocks
 
 
 class NewSessionView(NewTokenView, gc=False):
-    """The session of a browser that was just made, and whose it is."""
+    """A new browser session, and its owner."""
 
     user: str = ""
-    own_only: bool = False  #: it may touch, and read the output of, nobody's jobs but its own
+    own_only: bool = False  #: may change, and read the output of, only its own jobs
 
 
 class PauseView(Struct, gc=False):
-    """The manager after pause, drain or resume."""
+    """The state of the manager after pause, drain or resume."""
 
     paused: bool
     draining: bool
-    running: int  #: jobs that run, or may for all that is known
-    unreachable: int  #: jobs sent to runners that do not answer: these may still start
+    running: int  #: jobs that run, or may be running
+    unreachable: int  #: jobs sent to runners that do not answer; they may still start
 
 
 class BackupView(Struct, gc=False):
-    """A backup that was made, by the manager and on its machine."""
+    """A backup made by the manager on its own machine."""
 
     path: str
     bytes: int

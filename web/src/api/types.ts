@@ -8,7 +8,7 @@ export interface Absent {
   message: string;
 }
 
-/** What was used in one window; what rows are not told apart by is empty. */
+/** The use in one window. Fields by which rows are not grouped are empty. */
 export interface AccountRow {
   at: string;
   user: string;
@@ -26,7 +26,7 @@ export interface AccountRow {
   until?: string | null;
 }
 
-/** `rota accounting`: who used what. */
+/** `rota accounting`: use by user, project and queue. */
 export interface AccountingView {
   window_s: number;
   rows: AccountRow[];
@@ -65,7 +65,7 @@ export interface AddedView {
   kept: number[];
 }
 
-/** What was asked for, what was learned, what was given and what was used. */
+/** Requested, learned, allocated and used amounts. */
 export interface AmountsView {
   cores: QuantityView;
   mem_bytes: BytesView;
@@ -102,7 +102,7 @@ export interface AttemptView {
   amounts: AmountsView | null;
 }
 
-/** Jobs that need a person: they never fit, or are reservations that would not get what they were granted. */
+/** Jobs that need attention: they never fit, or are reservations that would not get what was granted. */
 export interface AttentionView {
   kind: string;
   jobs: number[];
@@ -115,7 +115,7 @@ export interface BackupBody {
   force?: boolean;
 }
 
-/** A backup that was made, by the manager and on its machine. */
+/** A backup made by the manager on its own machine. */
 export interface BackupView {
   path: string;
   bytes: number;
@@ -123,17 +123,17 @@ export interface BackupView {
   generation: number;
 }
 
-/** What became of one behaviour. */
+/** The result of one behaviour. */
 export interface BehavedView {
   behaviour: string;
   ok: boolean;
   message: string;
 }
 
-/** How many values lie from `low` up to `high`. */
+/** The number of values between `low` and `high`. */
 export type BucketView = [number, number, number];
 
-/** The same in bytes; on each host, where a job has several. */
+/** A quantity in bytes; per host for a job on several hosts. */
 export interface BytesView {
   asked: number | null;
   learned: number | null;
@@ -141,7 +141,7 @@ export interface BytesView {
   used: number | null;
 }
 
-/** What would have to be taken away for a job to begin, or to begin earlier: `job`, `walltime`, `quota` … */
+/** What blocks a job from starting, or from starting earlier: `job`, `walltime`, `quota` … */
 export interface CauseView {
   kind: string;
   name: string;
@@ -161,7 +161,7 @@ export interface ErrorBody {
   error: Problem;
 }
 
-/** The weights of the parts of karma, and how fast use is forgotten. */
+/** The weights of the parts of karma, and how fast past use decays. */
 export interface FairShareView {
   project: number | null;
   used: number;
@@ -170,7 +170,7 @@ export interface FairShareView {
   window_s: number | null;
 }
 
-/** An attempt that has ended. */
+/** An ended attempt. */
 export interface GanttAttempt {
   id: number;
   attempt: number;
@@ -203,7 +203,7 @@ export interface GanttHost {
   hours?: string;
 }
 
-/** A job that runs or has a planned start. */
+/** A running job, or one with a planned start. */
 export interface GanttJob {
   id: number;
   name: string;
@@ -221,7 +221,7 @@ export interface GanttJob {
   danger?: string;
 }
 
-/** What ran on a host in a slice of time, where there are more attempts than can be drawn. */
+/** Use of a host in one time slice, when there are too many attempts to draw. */
 export interface GanttMerged {
   host: string;
   start: string;
@@ -231,7 +231,7 @@ export interface GanttMerged {
   failed: number;
 }
 
-/** What is over, of the time asked for. */
+/** The past part of the requested window. */
 export interface GanttPast {
   until: string;
   attempts: GanttAttempt[];
@@ -243,7 +243,7 @@ export interface GanttPast {
   removed: number;
 }
 
-/** What a host did for a while, other than being used or idle. */
+/** A period of a host in a state other than busy or idle. */
 export interface GanttState {
   host: string;
   start: string;
@@ -251,7 +251,7 @@ export interface GanttState {
   state: string;
 }
 
-/** The plan: what there is, who has it when, and who waits without a planned start. */
+/** The plan: hosts, running and planned jobs, and waiting jobs without a planned start. */
 export interface GanttView {
   now: string;
   plan: boolean;
@@ -266,7 +266,7 @@ export interface GanttView {
   past: GanttPast | null;
 }
 
-/** A job that has no planned start. */
+/** A job without a planned start. */
 export interface GanttWaiting {
   id: number;
   name: string;
@@ -284,7 +284,7 @@ export interface GraphNode {
   state: string;
 }
 
-/** What a job waits for and what waits for it, two steps each way. */
+/** The dependencies and dependents of a job, two steps in each direction. */
 export interface GraphView {
   nodes: GraphNode[];
   edges: ([number, number, string])[];
@@ -300,7 +300,7 @@ export interface HistoryView {
   minutes: MinuteView[];
 }
 
-/** How a host spent its time; together the time for which anything is known. */
+/** How a host spent its time. The sum is the time for which anything is known. */
 export interface HostUsage {
   host: string;
   busy_s: number;
@@ -395,7 +395,7 @@ export interface JobView {
   groups: string[];
 }
 
-/** What is known about a learning group; recommendations are for a job without a known input. */
+/** What is known about a learning group. Recommendations are for a job with unknown input. */
 export interface LearnedGroupView {
   name: string;
   observations: number;
@@ -413,14 +413,14 @@ export interface LearnedGroupView {
   points: LearningPoint[];
 }
 
-/** What the learning group says about a job's size; null where it says nothing. */
+/** The learning group's estimate of a job's size; null where there is none. */
 export interface LearnedView {
   mem_bytes: number | null;
   disk_bytes: number | null;
   time_s: number | null;
 }
 
-/** What one attempt of a learning group asked for, was given and used. */
+/** Requested, allocated and used amounts of one attempt of a learning group. */
 export interface LearningPoint {
   job: number | null;
   at: string;
@@ -442,7 +442,7 @@ export interface LimitChange {
   host?: string;
 }
 
-/** A limit: capacity, use, and how many jobs wait that want it. */
+/** A limit: its capacity, its use, and the number of jobs waiting for it. */
 export interface LimitView {
   name: string;
   capacity: number | null;
@@ -489,7 +489,7 @@ export interface ManagerView {
   attention: AttentionView[];
 }
 
-/** What happened in a minute. Times are sums over attempts that started, or ended, in it. */
+/** The events of one minute. Times are sums over attempts that started, or ended, in it. */
 export interface MinuteView {
   at: string;
   started: number;
@@ -515,7 +515,7 @@ export interface NewToken {
   user?: string | null;
 }
 
-/** A token that was just made. The secret is told only here. */
+/** A new token. Its secret is shown only here. */
 export interface NewTokenView {
   name: string;
   role: string;
@@ -525,7 +525,7 @@ export interface NewTokenView {
   expires_s: number | null;
 }
 
-/** One host with what it did in the last week, newest first. */
+/** One host with its history of the last week, newest first. */
 export interface NodeDetailView {
   host: string;
   state: string;
@@ -551,14 +551,14 @@ export interface NodeDetailView {
   history: NodeHistory[];
 }
 
-/** What a host did for a while: busy, idle, draining, drained, suspected, closed, asleep, away, unseen (no manager was running), gone. */
+/** A period in the history of a host: busy, idle, draining, drained, suspected, closed, asleep, away, unseen (no manager was running), gone. */
 export interface NodeHistory {
   at: string;
   until: string | null;
   state: string;
 }
 
-/** A host, what it has, and what of it is in use. */
+/** A host, its resources, and their use. */
 export interface NodeView {
   host: string;
   state: string;
@@ -596,7 +596,7 @@ export interface OutputView {
   missing: Absent[];
 }
 
-/** The manager after pause, drain or resume. */
+/** The state of the manager after pause, drain or resume. */
 export interface PauseView {
   paused: boolean;
   draining: boolean;
@@ -604,7 +604,7 @@ export interface PauseView {
   unreachable: number;
 }
 
-/** When and where a job would run: what a submission would decide now. */
+/** When and where a job would run if it were submitted now. */
 export interface PlanView {
   start: string | null;
   end: string | null;
@@ -626,7 +626,7 @@ export interface Problem {
   hint?: string;
 }
 
-/** What a project used of all, and what it should have. */
+/** The share of a project in all use, and its target. */
 export interface ProjectShareView {
   project: string;
   used_s: number;
@@ -635,7 +635,7 @@ export interface ProjectShareView {
   target_by: string;
 }
 
-/** What a reservation was promised, and that it began with fewer. */
+/** What a reservation was promised when it began with fewer resources. */
 export interface PromisedView {
   cores: number;
   hosts: string[];
@@ -643,7 +643,7 @@ export interface PromisedView {
   message: string;
 }
 
-/** One thing that a job takes, in four values, each by itself; null where there is none. */
+/** One quantity of a job in four independent values; null where there is none. */
 export interface QuantityView {
   asked: number | null;
   learned: number | null;
@@ -651,7 +651,7 @@ export interface QuantityView {
   used: number | null;
 }
 
-/** How all stand in one queue; in one whose order is `fifo` it decides nothing. */
+/** The fair-share standings in one queue; without effect if its order is `fifo`. */
 export interface QueueSharesView {
   queue: string;
   order: string;
@@ -684,7 +684,7 @@ export interface QueuesView {
   queues: QueueView[];
 }
 
-/** Those whose jobs a quota counts together, and what they hold. */
+/** One holder of a quota: the jobs that its rule counts together, and their use. */
 export interface QuotaHolder {
   who: Record<string, string>;
   resources: number;
@@ -692,7 +692,7 @@ export interface QuotaHolder {
   resource_hours: number | null;
 }
 
-/** How much of a quota is held now. Limits are numbers; null: any. */
+/** The present use of a quota. Limits are numbers; null: unlimited. */
 export interface QuotaUse {
   applies: boolean;
   resources: number | null;
@@ -782,7 +782,7 @@ export interface SessionView {
   own_only: boolean;
 }
 
-/** The settings that a manager began with. It reads them once: changed ones hold when it is started again. */
+/** The settings the manager started with. It reads them once: changes take effect at its next start. */
 export interface SettingsView {
   pid: number;
   settings: Record<string, unknown>;
@@ -797,7 +797,7 @@ export interface SharePartView {
   value: number;
 }
 
-/** `rota share list`: who stands how in fair share, and why. */
+/** `rota share list`: fair-share standings, and how they came about. */
 export interface SharesView {
   at: string;
   version: number;
@@ -816,7 +816,7 @@ export interface SiteChanges {
   base?: number | null;
 }
 
-/** A host with a runner. `ids`: resources that it brought itself, where no record speaks of it. */
+/** A host with a runner. `ids`: resources that the runner reported, if no site record describes the host. */
 export interface SiteHostView {
   cores: number;
   mem_bytes: number;
@@ -826,14 +826,14 @@ export interface SiteHostView {
   ids: number[];
 }
 
-/** Records of the site, as (kind, name, value as JSON), and the hosts that there are. */
+/** Records of the site as (kind, name, value as JSON), and the known hosts. */
 export interface SiteView {
   version: number;
   records: ([string, string, string])[];
   hosts: Record<string, SiteHostView>;
 }
 
-/** What a job takes. */
+/** The size of a job. */
 export interface SizeView {
   cpus: number;
   mem_bytes: number;
@@ -842,7 +842,7 @@ export interface SizeView {
   gpus: number;
 }
 
-/** A user in a project. Whoever has the lowest karma goes first. */
+/** A user in a project. The lowest karma goes first. */
 export interface StandingView {
   user: string;
   project: string;
@@ -947,7 +947,7 @@ export interface WhatIf {
   user?: string;
 }
 
-/** One thing that keeps a job from running. */
+/** One reason why a job is not running. */
 export interface WhyReason {
   code: string;
   message: string;
