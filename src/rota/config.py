@@ -1,7 +1,7 @@
-"""How a deployment is set up: reading its `Settings`.
+"""Reads the `Settings` of a deployment from their sources.
 
 They come from flags, `ROTA_*` variables, `$ROTA_HOME/rota.toml`, `~/.config/rota/rota.toml` and
-`/etc/rota/rota.toml`; the nearest wins, and `Loaded.origin` remembers which that was.
+`/etc/rota/rota.toml`. The first of these wins, and `Loaded.origin` records which one it was.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rota.units import format_duration, format_size, parse_duration, parse_size
 
 
 class Setting(Struct, frozen=True):
-    """One setting as documented: what `config show` and the reference page print."""
+    """The documentation of one setting, as `config show` and the reference page print it."""
 
     name: str
     kind: str  #: text, path, command, int, duration, size, choice
@@ -39,7 +39,7 @@ class Setting(Struct, frozen=True):
         return f"ROTA_{self.name.upper()}"
 
     def show(self, value: Any) -> str:
-        """A value as it would be written in `rota.toml`, without quotes."""
+        """A value in the notation of `rota.toml`, without quotes."""
         if value is None:
             return "unset"
         if self.kind == "duration":
@@ -47,7 +47,7 @@ class Setting(Struct, frozen=True):
         return format_size(value) if self.kind == "size" else str(value)
 
     def read(self, value: object, *, text: bool = False) -> Any:
-        """The value of this setting from TOML (typed) or from a variable or flag (`text`)."""
+        """Parse a value of this setting from TOML (typed), or from a variable or flag (`text`)."""
         match self.kind:
             case "duration":
                 result: Any = self._seconds(value)
@@ -108,7 +108,7 @@ def _whole(value: object, *, text: bool) -> int:
 
 @cache
 def all_settings() -> dict[str, Setting]:
-    """Every setting by name, in the order of their declaration."""
+    """All settings by name, in the order of declaration."""
     hints = typing.get_type_hints(Settings, include_extras=True)
     found = {}
     for declared in msgspec.structs.fields(Settings):
@@ -120,11 +120,11 @@ def all_settings() -> dict[str, Setting]:
 
 
 class Loaded(Struct, frozen=True):
-    """Settings, and for each where its value comes from: `default`, a file, a variable, a flag."""
+    """The settings, and the origin of each value: `default`, a file, a variable or a flag."""
 
     settings: Settings
     origin: dict[str, str]
-    files: list[str] = field(default_factory=list)  #: that were read, nearest first
+    files: list[str] = field(default_factory=list)  #: files that were read, nearest first
 
 
 def load(
@@ -161,7 +161,7 @@ def load(
 
 
 def _check_energy(settings: Settings) -> None:
-    """Raise `BadInput` if what is said about sleeping nodes contradicts itself."""
+    """Raise `BadInput` if the settings for sleeping nodes contradict each other."""
     if settings.sleep_cmd is not None and settings.wake_cmd is None:
         raise BadInput("sleep_cmd is set and wake_cmd is not", hint="set both: what sleeps must be woken")
     if settings.sleep_cmd is None:
@@ -176,7 +176,7 @@ def _check_energy(settings: Settings) -> None:
 
 
 def config_files(home: Home, environ: Mapping[str, str] | None = None) -> list[Path]:
-    """Where `rota.toml` is looked for, nearest first."""
+    """The locations of `rota.toml`, nearest first."""
     environ = os.environ if environ is None else environ
     base = environ.get("XDG_CONFIG_HOME", "")
     user = Path(base) if os.path.isabs(base) else Path(environ.get("HOME") or os.path.expanduser("~")) / ".config"

@@ -583,7 +583,7 @@ export interface NodeView {
   capacity_cores: number;
 }
 
-/** A part of a stream: what is kept of it from `offset` up to `next`. `text` is null where that is not valid UTF-8; then `data` has it in base64. `kept` is where the stream ends, as far as it is kept; `written` is how much it would be, had nothing been left out of its middle. Where bytes are missing, a line in the text says so, and `missing` lists them. */
+/** A part of a stream: what is kept from `offset` up to `next`. `text` is null where that is not valid UTF-8; then `data` has it in base64. `kept` is the end of the kept stream; `written` is its full length, including what was left out of its middle. Where bytes are missing, a line in the text says so, and `missing` lists them. */
 export interface OutputView {
   attempt: number;
   offset: number;
@@ -661,7 +661,7 @@ export interface QueueSharesView {
   projects: ProjectShareView[];
 }
 
-/** A queue with every value that holds for it, and what of it was written down. */
+/** A queue with all its effective values, and its record. */
 export interface QueueView {
   name: string;
   priority: number;
@@ -678,7 +678,7 @@ export interface QueueView {
   closed_reason: string;
 }
 
-/** The queues, the one that is planned first at the top. */
+/** The queues in the order of planning. */
 export interface QueuesView {
   version: number;
   queues: QueueView[];
@@ -714,7 +714,7 @@ export interface ReasonView {
   message: string;
 }
 
-/** Records of one kind by name. A change that is made from this version is refused if others came first. */
+/** Records of one kind by name. A change based on an older version is refused. */
 export interface Records {
   version: number;
   records: Record<string, unknown>;
@@ -739,7 +739,7 @@ export interface RuleTest {
   unix_groups?: string[] | null;
 }
 
-/** An admission rule: whom it concerns, and the one thing of default, cap, set and reject that it does. */
+/** An admission rule: the jobs it applies to, and its single action: default, cap, set or reject. */
 export interface RuleView {
   name: string;
   position: number;
@@ -753,7 +753,7 @@ export interface RuleView {
   reject: string | null;
 }
 
-/** The rules in their order, and built-in ones that this site does not want. */
+/** The rules in order, and the built-in ones that this site has disabled. */
 export interface RulesView {
   version: number;
   rules: RuleView[];

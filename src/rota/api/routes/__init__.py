@@ -1,4 +1,4 @@
-"""All operations of the API, subject by subject."""
+"""All operations of the API, one module per subject."""
 
 from __future__ import annotations
 

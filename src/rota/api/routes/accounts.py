@@ -1,4 +1,4 @@
-"""Machines and sums: nodes, who used what, how hosts spent their time, and how fast jobs went."""
+"""Nodes and accounting: hosts, use by users and projects, how hosts spent their time, and throughput."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class OneHost(Struct, forbid_unknown_fields=True):
 
 @table.get("/nodes", "list_nodes", answer=list[NodeView])
 async def list_nodes(request: ApiRequest) -> list[NodeView]:
-    """All hosts, with what they have and what of it is in use."""
+    """All hosts, with their resources and the use of these."""
     return await request.call(calls.nodes())
 
 
 @table.get("/nodes/{host}", "show_node", place=OneHost, answer=NodeDetailView)
 async def show_node(request: ApiRequest) -> NodeDetailView:
-    """One host, with what it did in the last week."""
+    """One host, with its history of the last week."""
     return await request.call(calls.node(request.path.host))
 
 
@@ -36,7 +36,7 @@ class AccountingQuery(Struct, forbid_unknown_fields=True, rename={"since": "from
     until: datetime | None = None
     by: Annotated[
         list[Literal["user", "project", "queue"]],
-        Meta(max_length=16, description="What rows are told apart by; words may also be joined by commas."),
+        Meta(max_length=16, description="Group rows by these columns; they may also be joined by commas."),
     ] = field(default_factory=lambda: ["user", "project", "queue"])
     window: Annotated[
         str,
@@ -49,10 +49,11 @@ class AccountingQuery(Struct, forbid_unknown_fields=True, rename={"since": "from
 
 @table.get("/accounting", "show_accounting", query=AccountingQuery, answer=AccountingView)
 async def show_accounting(request: ApiRequest) -> AccountingView:
-    """Who used what, in windows.
+    """Use by user, project and queue, in windows.
 
-    Windows begin at full hours. Days, weeks and months are whole and begin at midnight in `zone`, summer time
-    included; windows of a length are counted from `from`. Attempts that run are counted up to now.
+    Windows begin at full hours. Days, weeks and months are whole and begin at midnight in `zone`, including
+    daylight saving time; windows of a given length are counted from `from`. Running attempts are counted up to
+    now.
     """
     query: AccountingQuery = request.query
     return await request.call(
@@ -72,7 +73,7 @@ class SharesQuery(Struct, forbid_unknown_fields=True):
 
 @table.get("/shares", "show_shares", query=SharesQuery, answer=SharesView)
 async def show_shares(request: ApiRequest) -> SharesView:
-    """How users and projects stand in queues that go by fair share, and why; whoever goes first at the top.
+    """Standings of users and projects in fair-share queues, in scheduling order, and how they came about.
 
     The constants are changed by `PATCH /site`: the record `fair_share` of the kind `setting`.
     """
@@ -86,7 +87,7 @@ class UsageQuery(Struct, forbid_unknown_fields=True, rename={"since": "from", "u
 
 @table.get("/usage", "show_usage", query=UsageQuery, answer=UsageView)
 async def show_usage(request: ApiRequest) -> UsageView:
-    """How hosts spent their time: seconds busy, idle and down; the last day unless said otherwise."""
+    """How hosts spent their time: seconds busy, idle and down; by default in the last day."""
     query: UsageQuery = request.query
     return await request.call(calls.usage(since=_seconds(query.since), until=_seconds(query.until)))
 

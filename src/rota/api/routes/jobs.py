@@ -1,4 +1,4 @@
-"""Jobs: add, list, look at, act on and change them."""
+"""Operations on jobs: add, list, show, act and modify."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ JobId = Annotated[
         ge=1,
         le=(1 << 63) - 1,
         description="A job's id, or an element of an array, such as 12_3.",
-        # The gateway looks an element up before it reads the path.
+        # The gateway resolves array elements before it reads the path.
         extra_json_schema={"type": ["integer", "string"], "pattern": "^[1-9][0-9]*(_[0-9]+)?$"},
     ),
 ]
@@ -33,9 +33,9 @@ Select = Annotated[
     Meta(max_length=1000, description="Selectors, as on the command line: 12, 12-20, @group, state=failed."),
 ]
 _ADD_MAX: Final = 64 << 20
-#: What one request may become: a few bytes can name a million elements, or parents.
+#: The limits of one request: a few bytes can name a million elements, or parents.
 _MOST: Final = Most(jobs=100_000, parents=200_000)
-#: What an action answers at most of the jobs it changed.
+#: The most changed jobs that the answer to an action lists.
 _TOLD: Final = 1000
 
 
@@ -111,7 +111,7 @@ async def add_jobs(request: ApiRequest) -> AddedView:
     new: NewJobs = request.body
     if "cwd" not in new.defaults and not all(isinstance(job, dict) and "cwd" in job for job in new.jobs):
         raise BadInput("the field 'cwd' is missing", hint="give it in 'defaults'")
-    # In a thread, for it may take seconds, and all at once: the connection is not kept waiting for it.
+    # In a thread, because it may take seconds, and complete before a connection is taken.
     batches, options = await asyncio.to_thread(_prepared, new)
     async with request.services.connections.client(request.credential.token) as client:
         made = await client.submit(new.submission or submission.new_id(), batches, options)
@@ -127,19 +127,19 @@ def _prepared(new: NewJobs) -> tuple[list[UploadBatch], AddOptions]:
 
 @table.get("/jobs/{id}", "show_job", place=OneJob, answer=JobView)
 async def show_job(request: ApiRequest) -> JobView:
-    """Everything about one job, with its attempts and its story."""
+    """Everything about one job, with its attempts and its history."""
     return await request.call(calls.show(request.path.id))
 
 
 @table.get("/jobs/{id}/why", "why_job", place=OneJob, answer=WhyView)
 async def why_job(request: ApiRequest) -> WhyView:
-    """What keeps a job from running, who, and when it is expected to start."""
+    """Why a job is not running, what blocks it, and its expected start."""
     return await request.call(calls.why(request.path.id))
 
 
 @table.get("/jobs/{id}/graph", "job_graph", place=OneJob, answer=GraphView)
 async def job_graph(request: ApiRequest) -> GraphView:
-    """What a job waits for, and what waits for it."""
+    """The dependencies and dependents of a job."""
     return await request.call(calls.graph(request.path.id))
 
 
@@ -162,9 +162,9 @@ class Action(Struct, forbid_unknown_fields=True):
 class ActedView(Struct):
     changed: int
     unchanged: int
-    jobs: Annotated[list[int], Meta(description="The first thousand of those that were changed.")]
+    jobs: Annotated[list[int], Meta(description="The first thousand changed jobs.")]
     kept: Annotated[
-        int, Meta(description="Of those to be removed, the ones that have not ended or that others wait for.")
+        int, Meta(description="Jobs not removed because they have not ended or others depend on them.")
     ] = 0
     warnings: Annotated[list[str], Meta(description="What was asked for and not given.")] = field(
         default_factory=list
@@ -173,11 +173,11 @@ class ActedView(Struct):
 
 @table.post("/jobs/actions", "act_on_jobs", body=Action, answer=ActedView)
 async def act_on_jobs(request: ApiRequest) -> ActedView:
-    """Kill, retry, remove, hold, release, suspend, resume jobs, send them a signal, ask them for a checkpoint, or
+    """Kill, retry, remove, hold, release, suspend or resume jobs, send them a signal, request a checkpoint, or
     confirm that lost ones are dead.
 
-    Of a selection that is to be removed, what has not ended is kept; a job that is named by its id and has not
-    ended is refused."""
+    When a selection is removed, its unfinished jobs are kept; an unfinished job named by its id is refused.
+    """
     action: Action = request.body
     signal = signal_name(action.signal) if action.action == "signal" else ""
     acted = await request.call(
@@ -197,7 +197,7 @@ async def act_on_jobs(request: ApiRequest) -> ActedView:
 
 class Walltime(Struct, forbid_unknown_fields=True):
     change: Annotated[str, Meta(max_length=64, description="A time such as 2h, or +1h or -30m.")]
-    force: Annotated[bool, Meta(description="Whatever was promised to others; for administrators.")] = False
+    force: Annotated[bool, Meta(description="Even if that breaks promises to others; for administrators.")] = False
 
 
 class WalltimeView(Struct):

@@ -1,4 +1,4 @@
-"""The manager itself: how it is, that it pause or stop, its tokens, its nodes."""
+"""The manager itself: status, pause, stop, backup, checks and tokens."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def show_manager(request: ApiRequest) -> ManagerView:
 
 @table.get("/manager/settings", "show_settings", answer=SettingsView, role="admin")
 async def show_settings(request: ApiRequest) -> SettingsView:
-    """The settings that the manager began with; what was changed since holds when it is started again."""
+    """The settings the manager started with; later changes take effect at its next start."""
     return await request.call(calls.manager_settings())
 
 
@@ -41,7 +41,7 @@ async def resume_manager(request: ApiRequest) -> PauseView:
 
 @table.post("/manager/drain", "drain_manager", answer=PauseView, role="admin")
 async def drain_manager(request: ApiRequest) -> PauseView:
-    """Start nothing more; stop when nothing runs any more."""
+    """Start nothing more; stop when no job is running."""
     return await request.call(calls.drain_manager())
 
 
@@ -51,7 +51,7 @@ class StopBody(Struct, forbid_unknown_fields=True):
 
 @table.post("/manager/stop", "stop_manager", body=StopBody, status=204, role="admin")
 async def stop_manager(request: ApiRequest) -> None:
-    """Stop the manager. Running jobs go on, unless they are to be killed."""
+    """Stop the manager. Running jobs continue unless they are to be killed."""
     await request.call(calls.stop_manager(kill=request.body.kill))
 
 
@@ -69,7 +69,7 @@ async def back_up(request: ApiRequest) -> BackupView:
 
 @table.get("/doctor", "doctor", answer=list[Any])
 async def doctor(request: ApiRequest) -> Any:
-    """What the manager finds when it checks itself; nothing when all is well."""
+    """Problems that the manager finds when it checks itself; empty if there are none."""
     return await request.call(calls.manager_doctor())
 
 
@@ -83,12 +83,12 @@ class NewToken(Struct, forbid_unknown_fields=True):
     name: TokenName
     role: Literal["user", "admin", "runner"] = "user"
     expires_s: Annotated[float, Meta(gt=0, le=3.2e9)] | None = None
-    user: TokenName | None = None  #: whose it is; null: of whoever runs the manager
+    user: TokenName | None = None  #: its owner; null: the user running the manager
 
 
 @table.post("/tokens", "add_token", body=NewToken, answer=NewTokenView, status=201, role="admin")
 async def add_token(request: ApiRequest) -> NewTokenView:
-    """Make a token; its secret is told only here."""
+    """Create a token. Its secret is shown only here."""
     new = request.body
     return await request.call(calls.token_add(new.name, new.role, expires_s=new.expires_s, user=new.user))
 
@@ -99,5 +99,5 @@ class OneToken(Struct, forbid_unknown_fields=True):
 
 @table.delete("/tokens/{name}", "remove_token", place=OneToken, status=204, role="admin")
 async def remove_token(request: ApiRequest) -> None:
-    """Make a token worthless; who is connected with it is cut off."""
+    """Revoke a token and close the connections that use it."""
     await request.call(calls.token_remove(request.path.name))

@@ -1,4 +1,4 @@
-"""What jobs print: what is kept, and what is being written now."""
+"""Output of jobs: the kept part, and live output."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ table = OperationTable("jobs")
 
 _PART: Final = 1 << 20
 _FAR: Final = 1 << 62
-#: A silent job's stream says so often that it is alive; that is also when a reader that has gone is noticed.
+#: A silent job's stream sends a sign of life at this interval, which also detects readers that have gone.
 _PING_S: Final = 15.0
-#: Pieces of live output that wait for a slow reader; then the manager waits.
+#: Chunks of live output queued for a slow reader; beyond that the manager waits.
 _WAITING: Final = 4
 _SEEN: Final = re.compile(r"(\d{1,10})-(\d{1,19})-(\d{1,19})")
 
@@ -48,10 +48,10 @@ class OutputQuery(Struct, forbid_unknown_fields=True):
 
 
 class OutputView(Struct):
-    """A part of a stream: what is kept of it from `offset` up to `next`. `text` is null where that is not valid
-    UTF-8; then `data` has it in base64. `kept` is where the stream ends, as far as it is kept; `written` is how
-    much it would be, had nothing been left out of its middle. Where bytes are missing, a line in the text says so,
-    and `missing` lists them."""
+    """A part of a stream: what is kept from `offset` up to `next`. `text` is null where that is not valid UTF-8;
+    then `data` has it in base64. `kept` is the end of the kept stream; `written` is its full length, including
+    what was left out of its middle. Where bytes are missing, a line in the text says so, and `missing` lists
+    them."""
 
     attempt: int
     offset: int
@@ -66,17 +66,17 @@ class OutputView(Struct):
 
 @table.get("/jobs/{id}/output", "job_output", place=OneJob, query=OutputQuery, answer=OutputView)
 async def job_output(request: ApiRequest) -> OutputView:
-    """A part of what an attempt printed.
+    """A part of an attempt's output.
 
-    It begins and ends between two characters, also where `tail` or `limit` lie within one. What an attempt
-    prints is kept when it ends, up to the setting `keep_output`: until then, see `output/live`.
+    It begins and ends between two characters, even if `tail` or `limit` fall within one. Output is kept when the
+    attempt ends, up to the setting `keep_output`; until then, see `output/live`.
     """
     query: OutputQuery = request.query
     if query.before is not None and not query.tail:
         raise BadInput("'before' says where a tail ends", hint="give 'tail' as well")
     attempt, begin, end = query.attempt, query.offset, query.offset + query.limit
     if query.tail:
-        whole = await _part(request, query.stream, attempt, _FAR, 1)  # nothing, but where it ends
+        whole = await _part(request, query.stream, attempt, _FAR, 1)  # only the end position
         attempt, end = whole.attempt, whole.total if query.before is None else min(query.before, whole.total)
         begin = max(0, end - query.tail)
     parts = [part async for part in _parts(request, query.stream, attempt, begin, end)]
@@ -107,7 +107,7 @@ async def job_output(request: ApiRequest) -> OutputView:
 
 
 def _whole_characters(parts: list[m.OutputPart], begin: int, *, marks: bool) -> str:
-    """The text of parts between which bytes are missing, perhaps within a character. May raise
+    """The text of parts with bytes missing between them, perhaps within a character. May raise
     `UnicodeDecodeError`."""
     marking = Marking(begin, marks=marks)
     text = ""
@@ -130,11 +130,11 @@ class RawQuery(Struct, forbid_unknown_fields=True):
 
 @table.get("/jobs/{id}/output/raw", "job_output_raw", place=OneJob, query=RawQuery, answer=str, kind=TEXT)
 async def job_output_raw(request: ApiRequest) -> AsyncIterator[bytes]:
-    """All that an attempt printed and that is kept, byte for byte; a line marks where bytes are missing."""
+    """All kept output of an attempt, byte for byte; a line marks where bytes are missing."""
     query: RawQuery = request.query
     end = min(query.offset + query.limit, _FAR)
     parts = _parts(request, query.stream, query.attempt, query.offset, end)
-    first = await anext(parts)  # what is wrong is told before the answer begins
+    first = await anext(parts)  # report errors before the response begins
 
     async def texts() -> AsyncIterator[bytes]:
         marking = Marking(query.offset, marks=query.marks)
@@ -158,7 +158,7 @@ async def _parts(
             part = replace(part, data=b"", gap=0, lost=lost, code=code)
         yield part
         reading.took(part)
-        # The newest attempt may become another one meanwhile.
+        # The newest attempt may change meanwhile.
         attempt = part.attempt
         if not reading.more or reading.offset >= end:
             return
@@ -170,15 +170,14 @@ class LiveQuery(Struct, forbid_unknown_fields=True):
 
 @table.get("/jobs/{id}/output/live", "job_output_live", place=OneJob, query=LiveQuery, kind=EVENTS)
 async def job_output_live(request: ApiRequest) -> AsyncIterator[bytes]:
-    """What a job prints while it runs, as events `chunk`, until `end`.
+    """The output of a job while it runs, as events `chunk`, until `end`.
 
-    It begins with the first byte, or behind what a reader that comes back has seen. A chunk has the bytes from
-    `offset` up to `next` of its stream. Whoever reads more slowly than the job prints does not slow it down:
-    `missing` is how many bytes were left out before those (there is no such field where none were). Bytes that are
-    not UTF-8 are replaced. Attempts that follow are told as well.
+    It begins with the first byte, or where a reconnecting reader left off. A chunk has the bytes from `offset` up
+    to `next` of its stream. A reader slower than the job does not slow it down: bytes are skipped, and `missing`
+    is how many before this chunk (absent if none). Invalid UTF-8 is replaced. Later attempts are reported too.
     """
     pen = Pen(request.headers.get("last-event-id", "") or request.query.last)
-    await _part(request, "out", 0, _FAR, 1)  # raises if there is no such job; the stream itself could not say so
+    await _part(request, "out", 0, _FAR, 1)  # raises for an unknown job; the stream itself could not
     client = await request.services.connections.connect(request.credential.token)
     try:
         watching = await client.watch(request.path.id, follow=True, paced=True)
@@ -188,7 +187,7 @@ async def job_output_live(request: ApiRequest) -> AsyncIterator[bytes]:
 
     async def told() -> AsyncIterator[bytes]:
         news: asyncio.Queue[m.Progress | bool] = asyncio.Queue(_WAITING)
-        taken: dict[int, list[int]] = {}  #: attempt → how far each stream was put into the queue
+        taken: dict[int, list[int]] = {}  #: attempt → how far each stream has been queued
 
         async def listen() -> None:
             try:
@@ -219,7 +218,7 @@ async def job_output_live(request: ApiRequest) -> AsyncIterator[bytes]:
                         yield b": ping\n\n"
                         continue
                     if isinstance(progress, bool):
-                        if progress:  # a lost connection is no end: the reader comes back by itself
+                        if progress:  # a lost connection is not an end: the reader reconnects by itself
                             yield b"event: end\ndata: {}\n\n"
                         return
                     for chunk in progress.chunks:
@@ -237,9 +236,9 @@ async def job_output_live(request: ApiRequest) -> AsyncIterator[bytes]:
 
 
 class Pen:
-    """Writes pieces of live output as events: whole characters only, nothing twice.
+    """Writes live output as events: whole characters only, nothing twice.
 
-    The id of an event is the attempt and how far each of its streams was told. A reader that comes back names it.
+    The id of an event is the attempt and the offset reached in each stream. A reconnecting reader sends it back.
     """
 
     def __init__(self, seen: str = "") -> None:
@@ -249,7 +248,7 @@ class Pen:
         self._begin()
 
     def write(self, chunk: m.Chunk) -> bytes:
-        """The event of a piece; empty if there is nothing new in it, or less than a character."""
+        """The event for a piece; empty if it has nothing new, or less than a character."""
         self._turn_to(chunk.attempt)
         at = self._told[chunk.stream]
         received = at + len(self._decoders[chunk.stream].getstate()[0])
@@ -257,7 +256,7 @@ class Pen:
         if not data:
             return b""
         missing = 0
-        if chunk.offset > received:  # what lies between is lost, and the begun character with it
+        if chunk.offset > received:  # the bytes between are lost, and the partial character with them
             self._decoders[chunk.stream].reset()
             missing, at = chunk.offset - at, chunk.offset
         text = self._decoders[chunk.stream].decode(data)
@@ -267,13 +266,13 @@ class Pen:
         return self._event(chunk.stream, at, text, missing) if text or missing else b""
 
     def told(self, attempt: int, stream: int) -> int:
-        """How much of a stream it was given."""
+        """The offset reached in a stream."""
         if attempt != self._attempt:
             return 0
         return self._told[stream] + len(self._decoders[stream].getstate()[0])
 
     def end(self, attempt: int, stream: int, end: int) -> bytes:
-        """A stream has ended there: what lies between what was told and its end is missing."""
+        """A stream has ended at this offset: bytes that were not sent before it are missing."""
         if end <= self.told(attempt, stream):
             return b""
         self._turn_to(attempt)
@@ -304,7 +303,7 @@ class Pen:
 
 
 async def _rest(request: ApiRequest, pen: Pen, ended: m.Ended) -> AsyncIterator[bytes]:
-    """What was not told live of an attempt that has ended: from what is kept, if that is all; else a mark."""
+    """The unsent rest of an ended attempt: from the kept output if that is complete, otherwise a mark."""
     streams: tuple[tuple[_Stream, int, int, int], ...] = (
         ("out", ended.live_out, ended.out_len, ended.out_total),
         ("err", ended.live_err, ended.err_len, ended.err_total),
@@ -330,12 +329,12 @@ async def _part(request: ApiRequest, stream: str, attempt: int, offset: int, lim
 
 
 def _partial_start(data: bytes) -> int:
-    """How many bytes at the start belong to a character that began earlier."""
+    """The number of bytes at the start that belong to an earlier character."""
     return next((n for n, byte in enumerate(data[:4]) if byte & 0xC0 != 0x80), 0)
 
 
 def _partial_end(data: bytes) -> int:
-    """How many bytes at the end belong to a character that is not complete."""
+    """The number of bytes at the end that belong to an incomplete character."""
     for n in range(1, min(4, len(data)) + 1):
         byte = data[-n]
         if byte & 0xC0 != 0x80:

@@ -1,4 +1,4 @@
-"""The plan: what runs and will run where and when, and what would become of a job."""
+"""The plan: running and planned jobs on their resources, and predictions for new jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _moment(field: str, text: str | None) -> float | None:
     if text is None:
         return None
     try:
-        # A plus that nobody encoded arrives as a space.
+        # An unencoded plus arrives as a space.
         return parse_moment(text.replace(" ", "+"), now=time.time())
     except BadInput as error:
         raise BadInput(f"'{field}': {error.message}", hint=error.hint) from None
@@ -38,8 +38,8 @@ class GanttQuery(Struct, forbid_unknown_fields=True, rename={"since": "from", "u
 
 @table.get("/gantt", "gantt", query=GanttQuery, answer=GanttView)
 async def gantt(request: ApiRequest) -> GanttView:
-    """What ran, runs and is planned, on which resources. Without `from` the past is left out; where more attempts
-    ended than `limit`, they are merged into slices of time."""
+    """Past, running and planned jobs on their resources. Without `from` the past is left out; if more attempts
+    ended than `limit`, they are merged into time slices."""
     query: GanttQuery = request.query
     since, until = _moment("from", query.since), _moment("to", query.until)
     return await request.call(calls.gantt(since=since, until=until, limit=query.limit))

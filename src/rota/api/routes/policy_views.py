@@ -1,4 +1,4 @@
-"""Queues and admission rules as the API lists them: those of the site and those that come with Rota, in order."""
+"""Queues and admission rules as the API lists them: the site's own and the built-in ones, in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rota.wire.views import SiteView
 
 
 class QueueView(Struct, kw_only=True):
-    """A queue with every value that holds for it, and what of it was written down."""
+    """A queue with all its effective values, and its record."""
 
     name: str
     priority: int
@@ -23,29 +23,29 @@ class QueueView(Struct, kw_only=True):
     walltime_s: float | None  #: for jobs that give none
     max_wait_s: float
     shares: dict[str, float]
-    max_priority: int | None  #: jobs of users have no higher one
-    admins_only: bool  #: only administrators may name it
+    max_priority: int | None  #: the highest priority for jobs of users
+    admins_only: bool  #: only administrators may submit to it
     built_in: bool
-    record: dict[str, Any] | None  #: null: nothing was
-    closed: bool = False  #: takes no new jobs
+    record: dict[str, Any] | None  #: null: no record
+    closed: bool = False  #: accepts no new jobs
     closed_reason: str = ""
 
 
 class QueuesView(Struct):
-    """The queues, the one that is planned first at the top."""
+    """The queues in the order of planning."""
 
-    version: int  #: changes made from this are refused if others came first
+    version: int  #: a change based on an older version is refused
     queues: list[QueueView]
 
 
 class RuleView(Struct, kw_only=True):
-    """An admission rule: whom it concerns, and the one thing of default, cap, set and reject that it does."""
+    """An admission rule: the jobs it applies to, and its single action: default, cap, set or reject."""
 
     name: str
     position: int  #: from 1
-    rank: float  #: what its record has for a place, between those of its neighbours
-    built_in: bool  #: as every site has it
-    replaces: bool  #: it stands in for the built-in rule of its name
+    rank: float  #: the position in its record, between those of its neighbours
+    built_in: bool  #: built in, as at every site
+    replaces: bool  #: it replaces the built-in rule of the same name
     match: dict[str, Any] = {}
     default: dict[str, Any] | None = None
     cap: dict[str, Any] | None = None
@@ -54,7 +54,7 @@ class RuleView(Struct, kw_only=True):
 
 
 class RulesView(Struct):
-    """The rules in their order, and built-in ones that this site does not want."""
+    """The rules in order, and the built-in ones that this site has disabled."""
 
     version: int
     rules: list[RuleView]

@@ -1,4 +1,4 @@
-"""The queue as a whole: counts, groups, limits and what was learned."""
+"""The queue as a whole: counts, groups, limits and learning groups."""
 
 from __future__ import annotations
 
@@ -59,18 +59,18 @@ async def set_limit(request: ApiRequest) -> None:
 
 @table.get("/learning", "list_learning", answer=list[LearnedGroupView])
 async def list_learning(request: ApiRequest) -> list[LearnedGroupView]:
-    """What was learned about every learning group."""
+    """What is known about every learning group."""
     return await request.call(calls.learned())
 
 
 @table.get("/learning/{name}", "show_learning", place=OneName, answer=LearnedGroupView)
 async def show_learning(request: ApiRequest) -> LearnedGroupView:
-    """What was learned about one learning group, with what its jobs asked for and used."""
+    """What is known about one learning group, with what its jobs asked for and used."""
     (found,) = await request.call(calls.learned(request.path.name))
     return found
 
 
 @table.delete("/learning/{name}", "forget_learning", place=OneName, role="admin", status=204)
 async def forget_learning(request: ApiRequest) -> None:
-    """Forget what was learned about a learning group."""
+    """Forget everything learned about a learning group."""
     await request.call(calls.forget_learned(request.path.name))

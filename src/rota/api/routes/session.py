@@ -1,4 +1,4 @@
-"""Logging in: a code from `rota manager ui`, once, becomes the session of a browser."""
+"""Login: exchanges a one-time code from `rota manager ui` for a browser session."""
 
 from __future__ import annotations
 
@@ -30,17 +30,15 @@ class SessionView(Struct):
     deployment: str
     csrf: Annotated[str, Meta(description="To be sent in the header X-Rota-CSRF with every change.")]
     expires_at: datetime | None = None
-    own_only: Annotated[
-        bool, Meta(description="It may touch nobody's jobs but its own, nor read their output.")
-    ] = False
+    own_only: Annotated[bool, Meta(description="May change, and read the output of, only its own jobs.")] = False
 
 
 @table.post("/session", "log_in", body=Login, answer=SessionView, role="open", body_max=4096, patience_s=10.0)
 async def log_in(request: ApiRequest) -> RawAnswer:
-    """Turn a one-time code into a session cookie."""
+    """Exchange a one-time code for a session cookie."""
     services = request.services
     try:
-        # Nothing after this may be refused: the code is spent.
+        # Nothing may fail after this: the code is spent.
         async with services.connections.client(services.own_token) as client:
             made = await client.call(calls.ui_redeem(request.body.code))
             services.connections.verdicts.accept(made.token)
@@ -48,7 +46,7 @@ async def log_in(request: ApiRequest) -> RawAnswer:
     except (Denied, BadInput) as error:
         raise Unauthorized(error.message, hint=error.hint) from None
     assert made.expires_s is not None
-    # The connection was the gateway's own: whose the session is, the answer says.
+    # The connection was the gateway's own; the answer names the owner of the session.
     view.user, view.role, view.own_only, view.expires_at = made.user, made.role, made.own_only, made.expires_at
     cookie = credentials.set_cookie(request.services.cookie, made.token, max_age_s=max(1, int(made.expires_s)))
     return RawAnswer(msgspec.json.encode(view), headers={"set-cookie": cookie})
@@ -56,7 +54,7 @@ async def log_in(request: ApiRequest) -> RawAnswer:
 
 @table.get("/session", "show_session", answer=SessionView)
 async def show_session(request: ApiRequest) -> SessionView:
-    """Who has logged in."""
+    """The user of this session."""
     token = request.credential.token
     async with request.services.connections.client(token) as client:
         await client.call(calls.ping())
@@ -65,7 +63,7 @@ async def show_session(request: ApiRequest) -> SessionView:
 
 @table.delete("/session", "log_out", status=204)
 async def log_out(request: ApiRequest) -> RawAnswer:
-    """End the session; its cookie is worthless from then on."""
+    """End the session; its cookie is no longer valid."""
     if request.credential.by_cookie:
         await request.call(calls.ui_leave())
     return RawAnswer(b"", headers={"set-cookie": credentials.set_cookie(request.services.cookie, "", max_age_s=0)})

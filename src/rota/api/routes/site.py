@@ -1,4 +1,4 @@
-"""The site: resources, properties, queues, quotas, calendars and rules, as records that are read and written."""
+"""The site: records of resources, properties, queues, quotas, calendars and rules."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RecordName = Annotated[str, Meta(min_length=1, max_length=255)]
 
 
 class Records(Struct):
-    """Records of one kind by name. A change that is made from this version is refused if others came first."""
+    """Records of one kind by name. A change based on an older version is refused."""
 
     version: int
     records: dict[str, Any]
@@ -55,13 +55,13 @@ class Version(Struct):
 
 @table.get("/site", "show_site", answer=SiteView)
 async def show_site(request: ApiRequest) -> SiteView:
-    """All records of the site and the hosts that there are."""
+    """All records of the site, and the known hosts."""
     return await request.call(calls.site(()))
 
 
 @table.patch("/site", "change_site", body=SiteChanges, answer=Version, role="admin", body_max=64 << 20)
 async def change_site(request: ApiRequest) -> Version:
-    """Change records, all of them or none; a value of null removes one."""
+    """Change records, all or none; a value of null removes one."""
     changes = [(each.kind, each.name, each.value) for each in request.body.changes]
     return Version(await request.call(calls.set_site(changes, about="api", base=request.body.base)))
 
@@ -79,8 +79,8 @@ def _records(
     shown: Callable[[SiteView], Any] | None = None,
     call: Callable[[], calls.Call[Any]] | None = None,
 ) -> None:
-    """The operations on the records of one kind. `shown`: what a list has beside what was written down.
-    `call`: what to ask for a list instead."""
+    """Register the operations on records of one kind. `shown`: builds a list that has more than the records.
+    `call`: the request for a list, if another one is needed."""
     show = shown or _plain(kind)
 
     async def list_records(request: ApiRequest) -> Any:
@@ -97,7 +97,7 @@ def _records(
         base = request.query.base if request.query.base is not None else view.version
         await request.call(calls.set_site([(kind, request.path.name, None)], about=f"{kind} remove", base=base))
 
-    which = "that were written down" if shown is None else "with those that are built in"
+    which = "recorded for the site" if shown is None else "including built-in ones"
     list_records.__doc__ = f"All {plural} {which}: {what}."
     put_record.__doc__ = f"Write a {kind}, a new one or in place of another."
     delete_record.__doc__ = f"Remove a {kind}."
@@ -114,7 +114,7 @@ _records("queue", "queues", "priority, order, backfill, walltime, shares", answe
 _records(
     "quota",
     "quotas",
-    "rules with limits of resources, jobs and resource-hours, and who holds how much of them",
+    "rules with limits of resources, jobs and resource-hours, and their use",
     answer=QuotasView,
     call=calls.quotas,
 )
@@ -123,7 +123,7 @@ _records("rule", "rules", "admission rules in their order", answer=RulesView, sh
 
 
 class Closing(Struct, forbid_unknown_fields=True):
-    reason: Annotated[str, Meta(max_length=1000, description="Told to everybody whose job is refused.")] = ""
+    reason: Annotated[str, Meta(max_length=1000, description="Shown to users whose job is refused.")] = ""
 
 
 async def _open_or_close(request: ApiRequest, reason: str | None) -> Version:
@@ -141,13 +141,13 @@ async def _open_or_close(request: ApiRequest, reason: str | None) -> Version:
 
 @table.post("/queues/{name}/close", "close_queue", place=OneRecord, body=Closing, answer=Version, role="admin")
 async def close_queue(request: ApiRequest) -> Version:
-    """Let a queue take no new jobs. Those that wait or run in it go on."""
+    """Close a queue to new jobs. Its waiting and running jobs continue."""
     return await _open_or_close(request, request.body.reason.strip())
 
 
 @table.post("/queues/{name}/open", "open_queue", place=OneRecord, answer=Version, role="admin")
 async def open_queue(request: ApiRequest) -> Version:
-    """Let a queue that was closed take jobs again."""
+    """Open a closed queue to new jobs again."""
     return await _open_or_close(request, None)
 
 
@@ -161,13 +161,13 @@ class RuleTest(Struct, forbid_unknown_fields=True):
     reservations: Annotated[int, Meta(ge=0, le=1_000_000, description="How many the user has already.")] = 0
     admin: Annotated[bool, Meta(description="As if an administrator added it.")] = False
     unix_groups: Annotated[
-        list[str] | None, Meta(description="Of the user; null: those that the manager's host knows.")
+        list[str] | None, Meta(description="Of the user; null: as known to the manager's host.")
     ] = None
 
 
 @table.post("/rules/test", "test_rules", body=RuleTest, answer=TrialView)
 async def test_rules(request: ApiRequest) -> TrialView:
-    """What would the rules make of such a job? Nothing is submitted."""
+    """What would the admission rules change in such a job? Nothing is submitted."""
     asked: RuleTest = request.body
     async with request.services.connections.client(request.credential.token) as client:
         site, me = await client.call(calls.site(KINDS)), client.welcome.user

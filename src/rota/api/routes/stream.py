@@ -16,7 +16,7 @@ from rota.errors import RotaError
 
 table = OperationTable("events")
 
-#: A manager that takes longer to answer is not well.
+#: A manager that takes longer to answer is considered unhealthy.
 _HEALTH_S: Final = 5.0
 
 
@@ -26,18 +26,18 @@ class EventsQuery(Struct, forbid_unknown_fields=True):
 
 @table.get("/events", "events", query=EventsQuery, kind=EVENTS)
 async def events(request: ApiRequest) -> AsyncIterator[bytes]:
-    """What changes, as server-sent events.
+    """Changes, as server-sent events.
 
-    `change` names the jobs, groups and subjects that changed since the event before; `reset` says that
-    something may have been missed, so that everything should be read again.
+    `change` names the jobs, groups and subjects that changed since the previous event; `reset` says that events
+    may have been missed, so everything should be read again.
     """
     services, token = request.services, request.credential.token
     seen = request.headers.get("last-event-id", "") or request.query.last
 
     async def told() -> AsyncIterator[bytes]:
         with services.limits.stream(token):
-            # The feed is the gateway's own. Who reads it must be somebody, and stay so: the manager hangs up
-            # on this connection when the token is removed or expires.
+            # The feed runs with the gateway's own credential. The reader needs a valid one at all times: the
+            # manager closes this connection when the token is removed or expires.
             client = await services.connections.connect(token)
             over = asyncio.create_task(client.ended())
             try:
@@ -52,14 +52,14 @@ async def events(request: ApiRequest) -> AsyncIterator[bytes]:
 
 @table.get("/metrics", "show_metrics", answer=str, kind=TEXT)
 async def show_metrics(request: ApiRequest) -> RawAnswer:
-    """Figures for Prometheus; also at /metrics."""
+    """Metrics for Prometheus; also at /metrics."""
     figures = await request.call(calls.metrics())
     return RawAnswer(metrics.text(figures, streams=request.services.limits.streams), kind=metrics.KIND)
 
 
 @table.get("/openapi.json", "openapi", answer=dict[str, Any], role="open")
 async def openapi(request: ApiRequest) -> RawAnswer:
-    """This document."""
+    """The OpenAPI document."""
     return RawAnswer(request.services.document)
 
 
@@ -70,7 +70,7 @@ class Health(Struct):
 
 @table.get("/healthz", "health", answer=Health, role="open")
 async def health(request: ApiRequest) -> RawAnswer:
-    """Does the gateway answer, and the manager? Also at /healthz; with status 503 where it does not."""
+    """Do the gateway and the manager answer? Also at /healthz; status 503 if not."""
     try:
         async with asyncio.timeout(_HEALTH_S):
             await request.services.connections.call(request.services.own_token, calls.ping())
