@@ -92,7 +92,7 @@ class Rules(Message, frozen=True, tag="rules"):
     prologue: str = ""  #: a script of the site that runs before each job; empty: none
     epilogue: str = ""  #: the same after each
     hook_timeout_s: float = 60.0  #: how long each of them may run
-    containment_script: str = ""  #: command of the site that contains jobs instead of control groups
+    containment_script: str = ""  #: a script of the site that contains jobs instead of control groups
     suspend_hook: str = ""  #: a script of the site that runs just after a job was suspended; empty: none
     resume_hook: str = ""  #: the same just before it is resumed
     walltime_warning_s: float = 0.0  #: a job gets `warn_signal` this long before its walltime ends; 0: never

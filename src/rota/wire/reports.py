@@ -21,7 +21,7 @@ class Join(Message, frozen=True, tag="join"):
     disk: int
     held: list[HeldLease] = []
     seats: list[int] = []  #: open seats, busy or not
-    ticket: str = ""  #: the allocation that a delegated pool gave to the requested runner
+    ticket: str = ""  #: issued by a delegated pool to a runner it requested
     node: NodeFacts | None = None  #: for the agent of a node: its resources
     parts: list[LeaseRef] = []  #: parts that may have processes left; all others are closed
     leaving: bool = False  #: it will exit when its jobs have ended

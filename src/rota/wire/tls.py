@@ -48,7 +48,7 @@ def ensure_certificates(directory: Path, *, hosts: list[str], now: datetime) -> 
     then be told (`use_certificate`).
 
     Raises `EnvironmentFault` when the authority cannot be used: it is never replaced silently, since
-    everybody who was given its certificate would have to be given the new one.
+    every client with the old certificate would need the new one.
     """
     wanted = _names(hosts)
     if not _stale(directory, wanted, now):

@@ -205,7 +205,7 @@ class CauseView(Struct, gc=False):
     """What blocks a job from starting, or from starting earlier: `job`, `walltime`, `quota` …"""
 
     kind: str
-    name: str = ""  #: of the blocking job, quota or user
+    name: str = ""  #: of the blocking job, quota …
 
 
 class WhyReason(Struct, gc=False):
