@@ -23,9 +23,9 @@ from rota.core.learning.model import KEPT_TIMES
 from rota.plan.ask import Ask
 from rota.plan.forecast.planned_jobs import forecast_of, snapshot, with_lengths
 from rota.plan.language.request import Alternative, Level, ResourceGroup
-from rota.plan.planner.plan_entry import RUNNING, WAITING
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.policy import Policy, Queue
+from rota.plan.schedule.plan_entry import RUNNING, WAITING
 from rota.plan.site.resources import Resource, Site
 
 #: What people ask for.

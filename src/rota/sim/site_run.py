@@ -8,9 +8,9 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from rota.plan.planner.plan_entry import BLOCKED, PlanEntry
 from rota.plan.planner.planner import Planner
 from rota.plan.reasons import Waits
+from rota.plan.schedule.plan_entry import BLOCKED, PlanEntry
 from rota.sim import dependencies
 from rota.sim.dependencies import OPEN, verdict
 from rota.sim.jobs import Parent, TraceJob

@@ -10,10 +10,10 @@ from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
 from rota.plan.need import Need
 from rota.plan.placement import Held, Reserved
-from rota.plan.planner.plan_entry import Begin, PlanEntry
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import Policy
+from rota.plan.schedule.plan_entry import Begin, PlanEntry
 from rota.plan.site.resources import Resource, Site
 from rota.plan.size import Size
 

@@ -15,11 +15,11 @@ from rota.plan.explain.why_waiting import why
 from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
 from rota.plan.need import LimitUse
-from rota.plan.planner.plan_entry import WAITING
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.policy import Policy, Queue
 from rota.plan.policy.quotas import Quotas
 from rota.plan.reasons import Cause
+from rota.plan.schedule.plan_entry import WAITING
 from rota.plan.site.clock import Clock
 from rota.plan.site.resources import HostFigures, Resource, Site
 from tests.dose import dose

@@ -12,10 +12,10 @@ from rota.plan.explain.plan_copy import copy_of
 from rota.plan.explain.whatif import ask_when
 from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
-from rota.plan.planner.plan_entry import WAITING, PlanEntry
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.policy import Policy, Queue
 from rota.plan.policy.quotas import Quotas
+from rota.plan.schedule.plan_entry import WAITING, PlanEntry
 from rota.plan.site.resources import Resource, Site
 from rota.plan.timeline.shapes import Shape
 from tests.dose import histories

@@ -8,9 +8,9 @@ import pytest
 
 from rota.plan.ask import Ask
 from rota.plan.explain.why_waiting import why
-from rota.plan.planner.plan_entry import RUNNING
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.policy import Policy
+from rota.plan.schedule.plan_entry import RUNNING
 from tests.plan.planner.test_planner_cases import ask, policy, site, starts
 
 

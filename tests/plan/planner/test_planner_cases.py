@@ -9,10 +9,10 @@ import pytest
 from rota.plan.ask import Ask
 from rota.plan.language.request import BEST, Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
-from rota.plan.planner.plan_entry import BLOCKED, RUNNING, WAITING
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.policy import Policy, Queue
 from rota.plan.policy.quotas import Quotas
+from rota.plan.schedule.plan_entry import BLOCKED, RUNNING, WAITING
 from rota.plan.site.resources import HostFigures, Resource, Site
 from rota.plan.timeline.step_function import StepFunction
 

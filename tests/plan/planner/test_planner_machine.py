@@ -17,11 +17,11 @@ from rota.plan.explain.plan_copy import copy_of
 from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
 from rota.plan.planner import search
-from rota.plan.planner.plan_entry import RUNNING, WAITING, PlanEntry
 from rota.plan.planner.planner import Planner
-from rota.plan.planner.priority_class import PriorityClass
 from rota.plan.policy.policy import Policy, Queue
 from rota.plan.policy.quotas import Quotas
+from rota.plan.schedule.plan_entry import RUNNING, WAITING, PlanEntry
+from rota.plan.schedule.priority_class import PriorityClass
 from rota.plan.site.availability import closed_spans
 from rota.plan.site.clock import Clock
 from rota.plan.site.resources import HostFigures, Resource, Site

@@ -9,10 +9,10 @@ from rota.plan.ask import Ask
 from rota.plan.explain.why_waiting import why
 from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
-from rota.plan.planner.expected_end import new_end
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.sleeping_hosts import next_starts, ready_times
 from rota.plan.policy.policy import Policy, Queue
+from rota.plan.schedule.expected_end import new_end
 from rota.plan.site.resources import Resource, Site
 
 WAKE_S = 100.0

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from rota.plan.explain.plan_copy import copy_of
 from rota.plan.explain.why_waiting import why
 from rota.plan.planner import backfill
-from rota.plan.planner.plan_entry import RUNNING, SUSPENDED, WAITING, PlanEntry
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.policy import Policy, Queue
 from rota.plan.policy.quotas import Quotas
+from rota.plan.schedule.plan_entry import RUNNING, SUSPENDED, WAITING, PlanEntry
 from tests.plan.planner.test_planner_cases import ask, site, starts
 
 

@@ -17,9 +17,9 @@ from rota.core.states import State
 from rota.core.world import World
 from rota.plan.explain import why_waiting
 from rota.plan.explain.cause_texts import ids_text
-from rota.plan.planner.plan_entry import WAITING
-from rota.plan.planner.unusable_hosts import away_hosts
 from rota.plan.reasons import Cause, Waits
+from rota.plan.schedule.plan_entry import WAITING
+from rota.plan.schedule.unusable_hosts import away_hosts
 from rota.plan.site.bitset import spans_of
 from rota.units import about_duration
 

@@ -24,9 +24,9 @@ from rota.manager.views.gantt_past import Past, PastRows, PastWindow
 from rota.manager.views.gantt_rows import ChartBar
 from rota.plan.explain.causes import MOST_ENTRIES
 from rota.plan.language.hostlist import natural
-from rota.plan.planner import plan_entry as entries
 from rota.plan.planner.endangered import danger
 from rota.plan.planner.planner import Planner
+from rota.plan.schedule import plan_entry as entries
 from rota.plan.site.availability import HORIZON_S, closed_spans
 from rota.plan.site.bitset import positions, spans_of
 from rota.plan.site.resources import Site

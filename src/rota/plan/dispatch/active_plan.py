@@ -16,8 +16,8 @@ from rota.plan.dispatch.plan_queue import PlanQueue
 from rota.plan.need import Need
 from rota.plan.packing.packing import Packing
 from rota.plan.placement import Chosen, News, Opened, Preempted, Reserved, Terms
-from rota.plan.planner.plan_entry import RUNNING, Begin
 from rota.plan.planner.shortfall import count_missing
+from rota.plan.schedule.plan_entry import RUNNING, Begin
 from rota.plan.site.resources import HostFigures
 from rota.plan.size import Size
 

@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from rota.plan.need import Need
 from rota.plan.placement import Given, Promised
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import PlanEntry
 from rota.plan.planner.shortfall import missing_words
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import PlanEntry
 from rota.plan.site.bitset import positions, spans_of
 from rota.plan.size import CORE, Size
 

@@ -8,7 +8,7 @@ from rota.plan.dispatch.active_plan import ActivePlan
 from rota.plan.dispatch.plan_leases import ids_of
 from rota.plan.dispatch.plan_queue import PlanQueue
 from rota.plan.placement import Terms
-from rota.plan.planner.timesharing import may_share
+from rota.plan.schedule.timesharing import may_share
 
 
 def broken(queue: PlanQueue, plan: ActivePlan | None, terms: Terms | None, on_terms: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.plan.planner.plan_entry import Begin
+from rota.plan.schedule.plan_entry import Begin
 
 
 class DueJobs:

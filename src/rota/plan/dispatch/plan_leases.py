@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 
 from rota.plan.placement import Held, Terms
-from rota.plan.planner.plan import Plan
 from rota.plan.planner.planner import Planner
-from rota.plan.planner.timesharing import WHOLE
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.timesharing import WHOLE
 from rota.plan.site.bitset import parse_spans
 from rota.plan.site.resources import Site
 from rota.plan.timeline.shapes import Shape

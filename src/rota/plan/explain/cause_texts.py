@@ -18,10 +18,10 @@ from rota.plan.explain.trials import (
     WALLTIME,
 )
 from rota.plan.planner import sleeping_hosts
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import RUNNING, PlanEntry
-from rota.plan.planner.unusable_hosts import NAMED, away_hosts, listed, quoted
 from rota.plan.reasons import Cause, Waits
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import RUNNING, PlanEntry
+from rota.plan.schedule.unusable_hosts import NAMED, away_hosts, listed, quoted
 from rota.plan.site.resources import Site
 from rota.units import about_duration, format_duration
 

@@ -24,9 +24,9 @@ from rota.plan.explain.trials import (
     TrialResult,
 )
 from rota.plan.planner import search, sleeping_hosts
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import WAITING, PlanEntry
 from rota.plan.policy.quota_rules import QuotaRule
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import WAITING, PlanEntry
 
 #: No trials in larger plans: a copy of the plan would take too long.
 MOST_ENTRIES: Final = 1000

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from rota.plan.planner import ranking
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import PlanEntry
 from rota.plan.policy.fair_share_report import share_report
 from rota.plan.policy.usage_history import UserProject
 from rota.plan.reasons import Waits
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import PlanEntry
 
 #: At most so many of the jobs that go first are named.
 _MOST: Final = 100

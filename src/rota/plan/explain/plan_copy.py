@@ -9,15 +9,15 @@ import msgspec
 
 from rota.errors import Bug
 from rota.plan.planner import passes
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import PlanEntry
 from rota.plan.planner.planner import Planner
-from rota.plan.planner.priority_class import PriorityClass
-from rota.plan.planner.suspended_job import ExactShape, SuspendedJob
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.quota_counters import QuotaCounter
 from rota.plan.policy.quotas import Quotas
 from rota.plan.policy.usage_history import History
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import PlanEntry
+from rota.plan.schedule.priority_class import PriorityClass
+from rota.plan.schedule.suspended_job import ExactShape, SuspendedJob
 from rota.plan.site.calendar import Calendar
 from rota.plan.site.resources import Site
 from rota.plan.timeline.ledger import Ledger

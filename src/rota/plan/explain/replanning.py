@@ -16,8 +16,8 @@ from rota.plan.ask import Ask
 from rota.plan.explain.plan_copy import copy_plan
 from rota.plan.language.request import Alternative
 from rota.plan.planner import ending, site_changes
-from rota.plan.planner.plan import Plan
 from rota.plan.reasons import Cause
+from rota.plan.schedule.plan import Plan
 from rota.plan.site.resources import Site
 
 #: Causes that concern this job alone: no other job would profit.

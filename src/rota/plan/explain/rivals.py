@@ -9,9 +9,9 @@ from typing import Final
 from rota.plan.explain.cause_texts import MOST, ids_text
 from rota.plan.explain.replanning import OWN, lifted
 from rota.plan.explain.trials import CauseTrial
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import WAITING, PlanEntry
 from rota.plan.reasons import Cause, Waits
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import WAITING, PlanEntry
 
 #: Not in larger plans: all jobs would have to be planned again, several times.
 _MOST_ENTRIES: Final = 50

@@ -13,12 +13,12 @@ import msgspec
 
 from rota.plan.explain.plan_copy import copy_plan
 from rota.plan.planner import search
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import SUSPENDED, Option, PlanEntry
 from rota.plan.policy.quota_counters import QuotaCounter
 from rota.plan.policy.quota_rules import QuotaRule
 from rota.plan.policy.quotas import QuotaCounters
 from rota.plan.reasons import Waits
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import SUSPENDED, Option, PlanEntry
 from rota.plan.site.availability import closing, closures
 from rota.plan.site.resources import Site
 from rota.plan.timeline.ledger import Ledger

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from rota.plan.ask import Ask
 from rota.plan.explain.plan_copy import copy_of
 from rota.plan.explain.why_waiting import why
-from rota.plan.planner.plan_entry import WAITING
 from rota.plan.planner.planner import Planner
 from rota.plan.reasons import Waits
+from rota.plan.schedule.plan_entry import WAITING
 
 
 class WhatIfAnswer(NamedTuple):

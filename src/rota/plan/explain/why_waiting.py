@@ -11,11 +11,11 @@ from rota.plan.explain.rivals import is_its_turn, rivals, with_rivals
 from rota.plan.language.hostlist import fold
 from rota.plan.planner import sleeping_hosts
 from rota.plan.planner.endangered import danger
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import PlanEntry
 from rota.plan.planner.shortfall import count_missing, missing_now
-from rota.plan.planner.unusable_hosts import away_hosts, nowhere
 from rota.plan.reasons import Cause, Waits
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import PlanEntry
+from rota.plan.schedule.unusable_hosts import away_hosts, nowhere
 from rota.plan.site.bitset import positions
 from rota.units import about_duration
 

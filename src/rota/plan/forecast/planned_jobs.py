@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from rota.plan.forecast.free_capacity import CapacityPiece, FreeCapacity
 from rota.plan.forecast.waiting_jobs import Commitment, EqualJobs, Forecast, Key
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import RUNNING, WAITING, PlanEntry
 from rota.plan.planner.shortfall import begins_with_rest, is_lacking, missing_words
 from rota.plan.reasons import Waits
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import RUNNING, WAITING, PlanEntry
 
 #: How long a job is expected to run, from now on if it runs already; None: unknown.
 Lengths = Callable[[int], float | None]

@@ -1,6 +1,6 @@
 """Backfilling: strict FCFS, EASY, or conservative.
 
-The rules are those of `batch.md`, to the letter. Shortcuts skip jobs only where a visit would change nothing.
+The rules are in `docs/rules.md`. Shortcuts skip jobs only where a visit would change nothing.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from math import inf, nextafter
 from typing import Final
 
 from rota.plan.planner import search
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import WAITING, PlanEntry, Rank, by_rank
-from rota.plan.planner.priority_class import PriorityClass
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import WAITING, PlanEntry, Rank, by_rank
+from rota.plan.schedule.priority_class import PriorityClass
 from rota.plan.timeline.holes import Holes, merged
 
 #: Passes are iterators, so that they can be paused. A step is one job placed, or so many taken out or looked at.

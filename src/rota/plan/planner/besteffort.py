@@ -9,9 +9,9 @@ from itertools import combinations
 from math import inf
 
 from rota.plan.planner import search
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import RUNNING, PlanEntry
-from rota.plan.planner.timesharing import may_overlap
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import RUNNING, PlanEntry
+from rota.plan.schedule.timesharing import may_overlap
 from rota.plan.timeline.shapes import TRIES
 from rota.plan.timeline.slots import Pick
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from math import inf
 from typing import NamedTuple
 
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import WAITING, PlanEntry
-from rota.plan.planner.unusable_hosts import NAMED, away_hosts, away_text, listed
 from rota.plan.reasons import Waits
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import WAITING, PlanEntry
+from rota.plan.schedule.unusable_hosts import NAMED, away_hosts, away_text, listed
 from rota.plan.site.resources import Site
 
 

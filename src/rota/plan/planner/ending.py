@@ -10,11 +10,11 @@ from rota.plan.planner import (
     starting,
     suspension,
 )
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import BLOCKED, RUNNING, SUSPENDED, WAITING, PlanEntry
-from rota.plan.planner.timesharing import may_share
 from rota.plan.policy.quota_rules import quota_subject
 from rota.plan.reasons import Waits
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import BLOCKED, RUNNING, SUSPENDED, WAITING, PlanEntry
+from rota.plan.schedule.timesharing import may_share
 
 
 def ended(plan: Plan, id: int, now: float, *, complete: bool = True, again: bool = False) -> None:

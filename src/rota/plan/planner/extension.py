@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import inf
 
 from rota.plan.planner import backfill, overrun, passes, search
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import RUNNING, PlanEntry
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import RUNNING, PlanEntry
 
 
 def move_end(plan: Plan, id: int, end: float, now: float, *, force: bool = False) -> float:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from heapq import heappush
 
 from rota.plan.planner import backfill, passes
-from rota.plan.planner.expected_end import new_end
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import PlanEntry, by_rank
-from rota.plan.planner.timesharing import may_share
+from rota.plan.schedule.expected_end import new_end
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import PlanEntry, by_rank
+from rota.plan.schedule.timesharing import may_share
 
 
 def outlives(plan: Plan, entry: PlanEntry, now: float) -> None:

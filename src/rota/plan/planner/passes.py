@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rota.plan.planner import backfill, besteffort
-from rota.plan.planner.plan import Pass, Plan
-from rota.plan.planner.plan_entry import WAITING
 from rota.plan.reasons import Moved
+from rota.plan.schedule.plan import Pass, Plan
+from rota.plan.schedule.plan_entry import WAITING
 
 
 def run(plan: Plan, steps: Iterator[None], now: float, cause: str, *, gentle: bool = False) -> None:

@@ -19,11 +19,11 @@ from rota.plan.planner import (
     suspension,
     timers,
 )
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import Begin, PlanEntry
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import Policy
 from rota.plan.policy.quotas import Quotas
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import Begin, PlanEntry
 from rota.plan.site.resources import Site
 
 

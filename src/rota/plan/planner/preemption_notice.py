@@ -8,8 +8,8 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from rota.plan.planner import besteffort
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import PlanEntry
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import PlanEntry
 
 
 def reserved(plan: Plan, entry: PlanEntry) -> None:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from rota.plan.planner import backfill
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import PlanEntry, Rank, by_rank
-from rota.plan.planner.priority_class import PriorityClass
-from rota.plan.planner.timesharing import WHOLE
 from rota.plan.policy.fair_share import Targets
 from rota.plan.policy.job_order import rank
 from rota.plan.policy.policy import Queue
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import PlanEntry, Rank, by_rank
+from rota.plan.schedule.priority_class import PriorityClass
+from rota.plan.schedule.timesharing import WHOLE
 
 #: How often ranks that depend on use or waiting time are computed again.
 REFRESH_S: Final = 60.0

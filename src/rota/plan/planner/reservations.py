@@ -9,12 +9,12 @@ from typing import Final
 
 from rota.plan.planner import backfill, preemption_notice, search
 from rota.plan.planner.endangered import closed_then
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import PlanEntry, by_rank
 from rota.plan.planner.shortfall import missing_now
-from rota.plan.planner.timesharing import may_share
-from rota.plan.planner.unusable_hosts import nowhere
 from rota.plan.reasons import Waits
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import PlanEntry, by_rank
+from rota.plan.schedule.timesharing import may_share
+from rota.plan.schedule.unusable_hosts import nowhere
 
 #: How many of the jobs in the way are named, in the sentence and in all.
 _NAMED: Final = 5

@@ -7,14 +7,14 @@ from math import inf, nextafter
 from typing import Final
 
 from rota.plan.ask import Ask
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import WAITING, Option, PlanEntry
 from rota.plan.planner.sleeping_hosts import ready_times
-from rota.plan.planner.suspended_job import prepare
-from rota.plan.planner.timesharing import WHOLE, full_cores, may_overlap, may_share
 from rota.plan.policy.quota_rules import quota_subject
 from rota.plan.policy.quotas import Refusal
 from rota.plan.reasons import Waits
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import WAITING, Option, PlanEntry
+from rota.plan.schedule.suspended_job import prepare
+from rota.plan.schedule.timesharing import WHOLE, full_cores, may_overlap, may_share
 from rota.plan.timeline.search_bounds import Bounds
 from rota.plan.timeline.shapes import Shape
 from rota.plan.timeline.slots import Choosing, Pick, Slots

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rota.plan.language.hostlist import fold
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.timesharing import may_share
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.timesharing import may_share
 from rota.plan.site.bitset import positions
 
 if TYPE_CHECKING:
-    from rota.plan.planner.plan_entry import PlanEntry
+    from rota.plan.schedule.plan_entry import PlanEntry
 
 #: How many hosts and jobs are named.
 _NAMED: Final = 5

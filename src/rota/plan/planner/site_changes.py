@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from math import inf
 
 from rota.plan.planner import backfill, passes, ranking, search, suspension
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import WAITING, PlanEntry
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import Policy
 from rota.plan.policy.quotas import Quotas
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import WAITING, PlanEntry
 from rota.plan.site.resources import Site
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from rota.plan.language.hostlist import fold
-from rota.plan.planner.expected_end import new_end
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import WAITING, PlanEntry
 from rota.plan.reasons import Waits
+from rota.plan.schedule.expected_end import new_end
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import WAITING, PlanEntry
 from rota.plan.site.resources import Site
 from rota.units import about_duration
 

@@ -13,8 +13,8 @@ from rota.plan.planner import (
     reservations,
     suspension,
 )
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import RUNNING, WAITING, Begin, PlanEntry
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import RUNNING, WAITING, Begin, PlanEntry
 
 
 def begin(plan: Plan, now: float) -> list[Begin]:

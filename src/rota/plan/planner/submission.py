@@ -17,10 +17,10 @@ from rota.plan.planner import (
     search,
     starting,
 )
-from rota.plan.planner.expected_end import new_end
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import RUNNING, WAITING, PlanEntry
 from rota.plan.reasons import Waits
+from rota.plan.schedule.expected_end import new_end
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import RUNNING, WAITING, PlanEntry
 from rota.plan.timeline.slots import Slots
 
 

@@ -15,11 +15,11 @@ import msgspec
 
 from rota.plan.ask import Ask
 from rota.plan.planner import backfill, passes, ranking, search
-from rota.plan.planner.expected_end import new_end
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import RUNNING, SUSPENDED, WAITING, PlanEntry, by_rank
-from rota.plan.planner.suspended_job import SuspendedJob
 from rota.plan.policy.quota_rules import quota_subject
+from rota.plan.schedule.expected_end import new_end
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import RUNNING, SUSPENDED, WAITING, PlanEntry, by_rank
+from rota.plan.schedule.suspended_job import SuspendedJob
 
 #: No job is expected to be suspended for less.
 _LEAST_S = 60.0

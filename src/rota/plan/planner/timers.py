@@ -14,9 +14,9 @@ from rota.plan.planner import (
     starting,
     suspension,
 )
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import WAITING
 from rota.plan.planner.ranking import REFRESH_S
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import WAITING
 
 
 def tick(plan: Plan, now: float) -> None:

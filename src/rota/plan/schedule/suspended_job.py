@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rota.plan.planner.plan_entry import Option, PlanEntry
 from rota.plan.reasons import Waits
+from rota.plan.schedule.plan_entry import Option, PlanEntry
 from rota.plan.timeline.shapes import Shape, Short
 
 

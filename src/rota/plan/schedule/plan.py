@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 from rota.plan.ask import Ask
 from rota.plan.language.request import ResourceGroup
-from rota.plan.planner.plan_entry import RUNNING, WAITING, PlanEntry, by_rank
-from rota.plan.planner.priority_class import PriorityClass
-from rota.plan.planner.suspended_job import SuspendedJob
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import PATIENCE_S, Policy, Queue
 from rota.plan.policy.quotas import Quotas
 from rota.plan.reasons import Moved
+from rota.plan.schedule.plan_entry import RUNNING, WAITING, PlanEntry, by_rank
+from rota.plan.schedule.priority_class import PriorityClass
+from rota.plan.schedule.suspended_job import SuspendedJob
 from rota.plan.site.availability import RENEW_S, Closure, closing, closures
 from rota.plan.site.resources import Site
 from rota.plan.timeline.ledger import Ledger

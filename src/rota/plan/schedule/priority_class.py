@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 
-from rota.plan.planner.plan_entry import PlanEntry, by_rank
+from rota.plan.schedule.plan_entry import PlanEntry, by_rank
 
 
 class PriorityClass:

@@ -7,9 +7,9 @@ from typing import Final
 
 from rota.plan.language.hostlist import fold
 from rota.plan.language.request import Alternative
-from rota.plan.planner.plan import Plan
-from rota.plan.planner.plan_entry import PlanEntry
 from rota.plan.reasons import Waits
+from rota.plan.schedule.plan import Plan
+from rota.plan.schedule.plan_entry import PlanEntry
 from rota.plan.site.resources import ASLEEP, DRAINED, LEAVING, Site
 from rota.plan.timeline.shapes import Shape
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rota.plan.ask import Ask
-from rota.plan.planner.plan_entry import PlanEntry
+from rota.plan.schedule.plan_entry import PlanEntry
 
 #: A core, in hundredths.
 WHOLE = 100
