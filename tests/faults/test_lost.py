@@ -254,7 +254,7 @@ def test_a_manager_that_stood_still_past_the_countdown_loses_nothing(start: Call
     with rota.stopped(rota.manager_pid()):
         time.sleep(7)
     # As many ticks as it takes to look at everybody twice.
-    wait_until(lambda: "stood still" in rota.logs(), "it notices")
+    wait_until(lambda: "was stalled" in rota.logs(), "it notices")
     time.sleep(2.5)
     assert rota.state(job) == "running"
     assert "lost" not in [line["event"] for line in rota.shown(job)["story"]]
