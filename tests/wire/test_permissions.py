@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import typing
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.manager import peers, requests
 from rota.manager.requests.control import ManagerControl
 from rota.wire import messages as m
 from rota.wire import permissions
@@ -141,3 +144,13 @@ def test_a_subclass_does_not_inherit_permission() -> None:
         pass
 
     assert not permissions.allowed("admin", Sneaky(1, 1))
+
+
+def test_every_request_that_a_client_may_send_is_handled() -> None:
+    """What no module of these handles would end as a bug that the client is told of."""
+    folders = [Path(package.__path__[0]) for package in (peers, requests)]
+    source = "".join(file.read_text() for folder in folders for file in sorted(folder.glob("*.py")))
+    handled = set(re.findall(r"\bm\.([A-Z]\w+)", source))
+    clients = ("user", "admin", "gateway", "key")
+    sent = {each for role in clients for each in permissions.MAY_SEND[role] if not issubclass(each, m.InChannel)}
+    assert {each.__name__ for each in sent} | {"InChannel"} <= handled

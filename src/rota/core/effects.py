@@ -130,7 +130,7 @@ class NotifyReopened(Effect, frozen=True):
 
 
 class RecallLeases(Effect, frozen=True):
-    """Have a runner hand back these leases, except those that have started."""
+    """Have a runner hand back these leases, unless they have started."""
 
     runner: str
     leases: list[tuple[int, int, int]]

@@ -119,7 +119,7 @@ class JobsReleased(Event, frozen=True):
 
 
 class JobsRetried(Event, frozen=True):
-    """A user retried failed or cancelled jobs. `loaded` has those that are only on disk."""
+    """A user retried failed or cancelled jobs. `loaded` holds the ones that were only on disk."""
 
     by: Asker
     jobs: list[int]
@@ -127,7 +127,7 @@ class JobsRetried(Event, frozen=True):
 
 
 class JobsRemoved(Event, frozen=True):
-    """A user removed jobs. `loaded` has those that are only on disk."""
+    """A user removed jobs. `loaded` holds the ones that were only on disk."""
 
     by: Asker
     jobs: list[int]

@@ -143,7 +143,7 @@ def _parents_before_dependents(world: World) -> list[str]:
 
 
 def _parents_missing(world: World, job: Job) -> tuple[int, set[Parent]]:
-    """Count the parents that do not satisfy the job yet, and collect those that never will."""
+    """Count the unsatisfied parents of the job, and collect the ones that can never satisfy it."""
     missing = 0
     blockers: set[Parent] = set()
     for after in job.after:

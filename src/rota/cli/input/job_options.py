@@ -217,7 +217,7 @@ def options_for(names: Collection[str], *, hidden: Collection[str] = ()) -> Call
 
 
 def given(options: dict[str, Any]) -> dict[str, object]:
-    """Remove the job options from a command's arguments; returns those that were given."""
+    """Remove the job options from a command's arguments; returns the given ones."""
     found = {name: options.pop(name) for name in NAMES if name in options}
     return {name: value for name, value in found.items() if value is not None and value != ()}
 

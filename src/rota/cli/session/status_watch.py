@@ -29,7 +29,7 @@ _SETTLED: Final = frozenset(state.label for state in SETTLED)
 
 
 def watch_status(client: Client, selectors: tuple[str, ...], *, as_json: bool, until_done: bool) -> int:
-    """Show the status for ever, or with `until_done` until no job can run any more."""
+    """Show the status until interrupted, or with `until_done` until no job is left to run."""
     show = StatusBlocks(as_json=as_json) if as_json or not _can_redraw() else StatusScreen()
     with show:
         gone = False

@@ -32,7 +32,7 @@ _CAN: Final[dict[str, Callable[[Job | None], bool]]] = {
 
 
 def would_change(world: World, verb: str, jobs: Iterable[int]) -> Acted:
-    """Split jobs into those that an action would change now and the others. Ended jobs need not be in memory."""
+    """Split jobs by whether an action would change them now. Ended jobs need not be in memory."""
     changed: list[int] = []
     unchanged: list[int] = []
     can = _CAN.get(verb)

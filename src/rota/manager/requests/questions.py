@@ -13,7 +13,7 @@ from msgspec import structs
 from rota.core.forecast.expected_times import Expectations
 from rota.core.jobs.job import Spec
 from rota.core.world import World
-from rota.errors import BadInput, NotFound
+from rota.errors import BadInput, Bug, NotFound
 from rota.manager.accounts import accounts, usage
 from rota.manager.loop import clock
 from rota.manager.loop.readers import Readers
@@ -116,6 +116,7 @@ class Questions:
                 return await self._node(host)
             case m.ReadOutput():
                 return await self._output(peer, ask)
+        raise Bug(f"{type(ask).__name__} may be sent, but nothing answers it")
 
     # -- jobs
 

@@ -53,7 +53,7 @@ def _each(call: Invocation, value: Any, inventory: Inventory, chosen: list[int],
 
 
 def _host(view: SiteView, inventory: Inventory, host: str, ids: list[int]) -> dict[str, Any]:
-    """A host as in JSON; amounts that are not configured are those that its runner found."""
+    """A host as in JSON. Amounts without a configured value are as its runner measured them."""
     record = host_record(inventory.records, host)
     found = view.hosts.get(host)
     connected = found is not None and found.connected
