@@ -10,17 +10,17 @@ from msgspec import Struct
 
 from rota.client.fields.new_spec import new_spec
 from rota.client.submission import base_wanted
+from rota.core.admission.admission import Rulebook
+from rota.core.admission.admission_rules import Verdict
+from rota.core.admission.rule_facts import SubmissionContext
+from rota.core.admission.rule_syntax import shown_value
+from rota.core.admission.spec_checks import check_texts, spec_from
 from rota.core.jobs.job import Spec
 from rota.errors import BadInput
-from rota.manager.submit.admission import Rulebook
-from rota.manager.submit.rule_facts import SubmissionContext
-from rota.manager.submit.specs import check_texts, spec_from
 from rota.manager.submit.unix_groups import groups_of
 from rota.manager.views.rows import size_view
 from rota.plan.language import expression
 from rota.plan.language.request_parser import check_alternative, parse_request
-from rota.plan.policy.admission_rules import Verdict
-from rota.plan.policy.rule_syntax import shown_value
 from rota.plan.site.records import kinds_of, levels_of
 from rota.wire.views import SizeView
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rota.core.admission.rule_syntax import read_rule
 from rota.core.site.policy import placed_rules, policy_of, queues_of, quotas_of, rules_of
 from rota.errors import BadInput
 from rota.plan.language.weekly_hours import Weekly, parse_weekly
@@ -14,7 +15,6 @@ from rota.plan.policy.policy import DEFAULT_QUEUES, Queue
 from rota.plan.policy.policy_records import BUILT_IN_RULES, check_queue, check_rule, ranked_rule_record
 from rota.plan.policy.quota_records import check_period, check_quota, new_period, new_quota
 from rota.plan.policy.quota_rules import QuotaSubject
-from rota.plan.policy.rule_syntax import read_rule
 from rota.plan.site.clock import Clock
 
 CLOCK = Clock(UTC)

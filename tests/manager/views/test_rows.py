@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from rota.cli.render.job_text import ran_s
+from rota.core.admission.terms import modified
 from rota.errors import BadInput
-from rota.manager.submit.terms import modified
 from rota.manager.views import rows
 from rota.manager.views.queries import Queries
 from rota.plan.size import Size

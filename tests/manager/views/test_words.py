@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from rota.core.admission.admission import Admission
+from rota.core.admission.modification import changes, respecify
+from rota.core.admission.spec_checks import check_spec
 from rota.core.jobs.job import Spec
 from rota.core.world import World
 from rota.errors import BadInput
-from rota.manager.submit.admission import Admission
-from rota.manager.submit.modify import changes, respecify
-from rota.manager.submit.specs import check_spec
 from rota.manager.views.limits import resolve
 from rota.plan.dispatch.planning import Planning
 from rota.plan.need import LimitUse

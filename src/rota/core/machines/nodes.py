@@ -15,12 +15,12 @@ from rota.core.attempts.parts import all_leased
 from rota.core.effects import DismissRunner
 from rota.core.learning.estimate import largest_of
 from rota.core.machines.hosts import own_resources
+from rota.core.site.record_checks import check_record
 from rota.core.turn import NO_JOB_ID, Turn
 from rota.core.world import Runner, World
 from rota.errors import BadInput
 from rota.plan.language.expression_tree import Kind
 from rota.plan.language.hostlist import check_name
-from rota.plan.policy.record_checks import check_record
 from rota.plan.site.node_facts import NodeFacts
 from rota.plan.site.records import BUILT_IN, PLACE, NodeRecord, check_value, kinds_of
 from rota.plan.site.site_builder import host_record, node_record

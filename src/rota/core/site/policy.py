@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import msgspec
 
+from rota.core.admission.admission_rules import AdmissionRule
 from rota.core.states import TERMINAL
 from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import BadInput
-from rota.plan.policy.admission_rules import AdmissionRule
 from rota.plan.policy.policy import DEFAULT_QUEUES, Policy, Queue
 from rota.plan.policy.policy_records import (
     BUILT_IN_RULES,

@@ -14,12 +14,12 @@ from rota.core.machines.hosts import own_resources
 from rota.core.machines.nodes import follow_records, refuse_used_nodes
 from rota.core.machines.sleep_and_wake import allow_waking_again
 from rota.core.site.policy import refuse_used_queues, rules_of
+from rota.core.site.record_checks import check_record
 from rota.core.turn import NO_JOB_ID, Turn
 from rota.core.world import World
 from rota.errors import BadInput, NotFound
 from rota.plan.language import expression
 from rota.plan.language.expression import Kind
-from rota.plan.policy.record_checks import check_record
 from rota.plan.site.records import MOST_RESOURCES, check_value, kinds_of, levels_of
 
 Records = dict[str, dict[str, Any]]

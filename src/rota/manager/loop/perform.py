@@ -14,6 +14,7 @@ from rota.core.attempts.leases import LeaseRef
 from rota.core.jobs.job import Job
 from rota.core.jobs.report_groups import first_of
 from rota.core.states import State
+from rota.core.submit.spec_library import Library
 from rota.core.world import World
 from rota.errors import Bug, Denied, RotaError
 from rota.manager.host.energy import Energy
@@ -23,7 +24,6 @@ from rota.manager.metrics.rates import Rates
 from rota.manager.output.pruning import Pruner
 from rota.manager.peers.peer import Peer
 from rota.manager.peers.runners import Runners
-from rota.manager.submit.spec_library import Library
 from rota.manager.watch.watches import Watches
 from rota.plan.placement import Given
 from rota.settings import Settings

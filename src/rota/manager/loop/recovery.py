@@ -8,9 +8,9 @@ from rota.core.attempts.parts import PARTS
 from rota.core.learning.estimate import largest_of
 from rota.core.recovery import OpenAttempt, Remembered, recover
 from rota.core.site.limits import minute_of_day
+from rota.core.submit.spec_library import Library
 from rota.core.world import World
 from rota.host import local_zone
-from rota.manager.submit.spec_library import Library
 from rota.manager.views.rows import job_from_row
 from rota.plan.dispatch.planning import Planning
 from rota.plan.policy.limits import ARRAY_LIMIT, Limit

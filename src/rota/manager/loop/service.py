@@ -13,9 +13,11 @@ from functools import partial
 from typing import Final
 
 from rota.core import effects, events
+from rota.core.admission.admission import Admission
 from rota.core.invariants import broken
 from rota.core.site.manager_pause import leased
 from rota.core.states import LIVE, SETTLED
+from rota.core.submit.spec_library import Library
 from rota.core.world import World
 from rota.manager.host import server_hooks
 from rota.manager.host.demand import Demand
@@ -48,8 +50,6 @@ from rota.manager.requests.dispatch import Requests
 from rota.manager.requests.questions import Questions
 from rota.manager.requests.selection import Selection
 from rota.manager.requests.watch_requests import WatchRequests
-from rota.manager.submit.admission import Admission
-from rota.manager.submit.spec_library import Library
 from rota.manager.submit.uploads import Uploads
 from rota.manager.views.forecast import Forecasts
 from rota.manager.views.listing import Listings

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from rota.core import events
+from rota.core.admission import modification
+from rota.core.admission.admission import Admission
 from rota.core.attempts.signal_names import signal_name
 from rota.core.events import Asker
 from rota.core.jobs.allowed_actions import would_change
 from rota.core.jobs.removal import would_remove
 from rota.core.states import RETRYABLE, TERMINAL
+from rota.core.submit.spec_library import Library
 from rota.core.world import World
 from rota.errors import BadInput, Denied, NotFound
 from rota.manager.loop.readers import Readers
@@ -17,10 +20,7 @@ from rota.manager.loop.turns import TurnLoop
 from rota.manager.peers.ownership import restricted
 from rota.manager.peers.peer import Peer
 from rota.manager.requests.selection import Selection
-from rota.manager.submit import modify
-from rota.manager.submit.admission import Admission
 from rota.manager.submit.lookups import load_jobs
-from rota.manager.submit.spec_library import Library
 from rota.manager.views import limits
 from rota.manager.views.queries import Queries
 from rota.plan.policy.limits import Limit
@@ -137,7 +137,7 @@ class Actions:
         """Change fields of the specifications of jobs that wait, or may be retried."""
         if not ask.selectors:
             raise BadInput("say which jobs", hint="use ids, @group, state=failed, last or all")
-        fields = modify.changes(ask.spec)
+        fields = modification.changes(ask.spec)
         if not fields:
             raise BadInput("say what to change", hint="give an option such as --priority 5")
         world, library, queries = self._world, self._library, self._queries
@@ -154,7 +154,7 @@ class Actions:
             declared: dict[str, Limit] = {}
             for look_up in self._admission.to_look_up(*{job.spec.user for job in meant}):
                 await read(look_up)
-            made = modify.new_specs(
+            made = modification.new_specs(
                 {job.spec_id for job in meant},
                 fields,
                 library,

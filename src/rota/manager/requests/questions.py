@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
+from rota.core.admission.admission import Admission
 from rota.core.forecast.expected_times import Expectations
 from rota.core.jobs.job import Spec
 from rota.core.world import World
@@ -22,7 +23,6 @@ from rota.manager.output.outputs import SegmentFiles, read_part
 from rota.manager.peers.ownership import restricted, without_output
 from rota.manager.peers.peer import Peer
 from rota.manager.requests.selection import Selection
-from rota.manager.submit.admission import Admission
 from rota.manager.views import gantt, gantt_past, learning, limits, nodes, quotas, shares, site_records, whatif
 from rota.manager.views.forecast import Forecasts, foresee, measure
 from rota.manager.views.listing import Listings

@@ -5,14 +5,14 @@ Reads the store, changes nothing; the engine decides.
 
 from __future__ import annotations
 
+from rota.core.admission.admission import Admission
+from rota.core.admission.spec_checks import LONGEST_NAME, MAX_ARGUMENT, check_spec, check_texts, spec_from
 from rota.core.events import Asker, ChunkArrived, EntryAfter, LibraryGrew
 from rota.core.jobs.job import Command, Condition, Job, Parent, Spec
 from rota.core.submit.identity import KeyMaker, key_maker
+from rota.core.submit.spec_library import Library
 from rota.errors import BadInput
-from rota.manager.submit.admission import Admission
 from rota.manager.submit.lookups import ArrayElements, EarlierJobs, JobsByCommand, LastInput, line_of
-from rota.manager.submit.spec_library import Library
-from rota.manager.submit.specs import LONGEST_NAME, MAX_ARGUMENT, check_spec, check_texts, spec_from
 from rota.manager.views.limits import resolve
 from rota.plan.policy.limits import Limit, Limits
 from rota.wire import messages as m

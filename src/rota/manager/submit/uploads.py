@@ -8,17 +8,18 @@ from functools import partial
 from weakref import WeakValueDictionary
 
 from rota.core import events
+from rota.core.admission.admission import Admission
 from rota.core.answers import expand_answer
 from rota.core.events import Asker
 from rota.core.jobs.job import Job
 from rota.core.states import RETRYABLE
+from rota.core.submit.spec_library import Library
 from rota.core.world import World
 from rota.errors import BadInput, Denied, RotaError, StoreFull
 from rota.manager.loop.readers import Readers
 from rota.manager.loop.turns import TurnLoop
 from rota.manager.peers.ownership import restricted
 from rota.manager.peers.peer import Peer
-from rota.manager.submit.admission import Admission
 from rota.manager.submit.intake import Intake
 from rota.manager.submit.lookups import (
     ArrayElements,
@@ -34,7 +35,6 @@ from rota.manager.submit.lookups import (
     look_before,
     look_up,
 )
-from rota.manager.submit.spec_library import Library
 from rota.manager.watch.tails import OutputTails
 from rota.store.base import Store
 from rota.wire import messages as m

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from rota.core.admission.admission import Admission
+from rota.core.admission.spec_checks import check_spec, check_texts, spec_from
 from rota.core.forecast.expectation import ForecastSnapshot
 from rota.core.forecast.expected_times import Expectations
 from rota.core.jobs.job import Job, Spec
@@ -15,8 +17,6 @@ from rota.core.site.planning_terms import ask_of, refuse_unplannable
 from rota.core.states import State
 from rota.core.world import World
 from rota.errors import BadInput, NeverFits
-from rota.manager.submit.admission import Admission
-from rota.manager.submit.specs import check_spec, check_texts, spec_from
 from rota.manager.views.expected_times import expected_views
 from rota.manager.views.limits import resolve
 from rota.manager.views.rows import why_reason

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
+from rota.core.admission.admission_rules import AdmissionRule
+from rota.core.admission.rule_syntax import BUILT_IN, check_name, read_rule, write_rule
 from rota.errors import BadInput
-from rota.plan.policy.admission_rules import AdmissionRule
 from rota.plan.policy.policy import BACKFILLS, DEFAULT_QUEUES, MOST_WEIGHT, ORDERS, FairShare, Queue
-from rota.plan.policy.rule_syntax import BUILT_IN, check_name, read_rule, write_rule
 from rota.plan.policy.usage_history import KEPT_S
 from rota.units import MAX_SECONDS
 

@@ -144,7 +144,7 @@ def _check_setting(name: str, value: Any) -> None:
         as_struct("setting 'prefer'", value, list[str])
 
 
-#: Checks of the values of the site's own kinds. `plan.policy.record_checks` adds those of the policies.
+#: Checks of the values of the site's own kinds. `core.site.record_checks` adds those of the policies.
 SITE_CHECKS: Final[dict[str, Check]] = {
     "property": _check_property,
     "resource": _check_resource,

@@ -13,7 +13,7 @@ from rota.cli.input.selectors import files
 
 if TYPE_CHECKING:
     from rota.client.calls import SiteChange
-    from rota.plan.policy.admission_rules import AdmissionRule
+    from rota.core.admission.admission_rules import AdmissionRule
     from rota.plan.policy.policy_records import RankedRule
     from rota.wire.views import SiteView
 
@@ -63,8 +63,8 @@ def list_rules(call: Invocation) -> int:
       rota rule list
     """
     from rota.cli.commands.site import site_records
+    from rota.core.admission.rule_syntax import words_of
     from rota.core.site.policy import placed_rules
-    from rota.plan.policy.rule_syntax import words_of
 
     with call.connect() as client:
         found = placed_rules(client.site("rule").site())
@@ -117,9 +117,9 @@ def add_rule(call: Invocation, name: str | None, position: int | None, **options
       rota rule add --file rule.json
     """
     from rota.cli.commands.site import site_records
+    from rota.core.admission.rule_syntax import read_rule
     from rota.core.site.policy import placed_rules
     from rota.errors import BadInput
-    from rota.plan.policy.rule_syntax import read_rule
 
     made = read_rule(_written(name, options), name=name or "")
 
@@ -148,9 +148,9 @@ def set_rule(call: Invocation, name: str, **options: Any) -> int:
       rota rule set short --match any
     """
     from rota.cli.commands.site import site_records
+    from rota.core.admission.rule_syntax import ACTIONS, read_rule, write_rule
     from rota.errors import BadInput
     from rota.plan.policy.policy_records import ranked_rule_record
-    from rota.plan.policy.rule_syntax import ACTIONS, read_rule, write_rule
 
     given = _written(name, options)
     if given.keys() <= {"name"}:
@@ -248,8 +248,8 @@ def move_rule(call: Invocation, name: str, position: int) -> int:
 
 def _written(name: str | None, options: dict[str, Any]) -> dict[str, Any]:
     """The rule, or the parts of one, that the options give. Raises `BadInput`."""
+    from rota.core.admission.rule_syntax import ACTIONS, from_words
     from rota.errors import BadInput
-    from rota.plan.policy.rule_syntax import ACTIONS, from_words
 
     words = {key: options[key] for key in ("match", *ACTIONS) if options[key]}
     if options["file"] is not None:
@@ -325,6 +325,6 @@ def inserted(made: AdmissionRule, others: list[RankedRule], position: int | None
 
 
 def _body(each: RankedRule, place: int) -> dict[str, Any]:
-    from rota.plan.policy.rule_syntax import write_rule
+    from rota.core.admission.rule_syntax import write_rule
 
     return {**write_rule(each.rule), "position": place, "built_in": each.built_in}

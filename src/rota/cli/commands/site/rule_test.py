@@ -11,8 +11,8 @@ from rota.cli.input.job_options import given, options_for
 from rota.cli.render.printing import print_out
 
 if TYPE_CHECKING:
+    from rota.core.admission.admission_rules import Verdict
     from rota.core.jobs.job import Spec
-    from rota.plan.policy.admission_rules import Verdict
 
 #: Options of `add` that rules may look at or change.
 _FIELDS: Final = frozenset(
@@ -109,8 +109,8 @@ def _me() -> str:
 
 def _print(verdict: Verdict, error: str, *, spec: Spec) -> None:
     from rota.cli.render.text import harmless
-    from rota.manager.submit.rule_facts import facts_of
-    from rota.plan.policy.rule_syntax import words_of
+    from rota.core.admission.rule_facts import facts_of
+    from rota.core.admission.rule_syntax import words_of
 
     for name in verdict.matched:
         if name == verdict.rejected_by:

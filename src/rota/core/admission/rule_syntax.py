@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
+from rota.core.admission.admission_rules import AdmissionRule, Value
 from rota.errors import BadInput
 from rota.plan.language import expression
 from rota.plan.language.retry_codes import retry_codes
 from rota.plan.language.type_parser import parse_types
-from rota.plan.policy.admission_rules import AdmissionRule, Value
 from rota.units import format_duration, format_size, parse_duration, parse_size
 
 ACTIONS: Final = ("default", "cap", "set", "reject")

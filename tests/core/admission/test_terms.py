@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from rota.core.admission.terms import agreed, modified
 from rota.core.jobs.job import Spec
 from rota.errors import BadInput
-from rota.manager.submit.terms import agreed, modified
 from rota.plan.size import CORE, Size
 
 SPEC = Spec(user="ann", cwd="/home/ann", env=1)

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from rota.core.admission.admission_rules import JobFacts
 from rota.core.jobs.job import AsWritten, Spec
 from rota.core.jobs.report_groups import names_of
 from rota.errors import BadInput
@@ -15,7 +16,6 @@ from rota.plan.language import expression
 from rota.plan.language.request import Alternative
 from rota.plan.language.request_parser import parse_request, request_text
 from rota.plan.language.type_parser import parse_types, type_words
-from rota.plan.policy.admission_rules import JobFacts
 
 
 class SubmissionContext(Struct, frozen=True):

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from rota.client.rule_trial import try_rules
 from rota.client.submission import spec_of
+from rota.core.admission.admission import Admission
+from rota.core.admission.rule_syntax import shown_value
+from rota.core.admission.spec_checks import check_spec, check_texts, spec_from
 from rota.core.jobs.job import Spec
 from rota.core.world import World
 from rota.errors import BadInput
-from rota.manager.submit.admission import Admission
-from rota.manager.submit.specs import check_spec, check_texts, spec_from
 from rota.plan.dispatch.planning import Planning
-from rota.plan.policy.rule_syntax import shown_value
 from tests.dose import dose
 
 HOUR = 3600.0

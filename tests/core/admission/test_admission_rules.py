@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.core.admission.admission_rules import OF_ONE_HOST, AdmissionRule, JobFacts, Verdict, holds, judge
+from rota.core.admission.rule_syntax import BUILT_IN, CONDITIONS, FIELDS, from_words, read_rule, write_rule
 from rota.errors import BadInput
-from rota.plan.policy.admission_rules import OF_ONE_HOST, AdmissionRule, JobFacts, Verdict, holds, judge
-from rota.plan.policy.rule_syntax import BUILT_IN, CONDITIONS, FIELDS, from_words, read_rule, write_rule
 
 HOUR = 3600.0
 GIB = 1 << 30

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from rota.core.admission.admission import Admission, Admitted
+from rota.core.admission.spec_checks import check_spec
+from rota.core.admission.terms import modified
 from rota.core.jobs.job import AsWritten, Spec
+from rota.core.submit.spec_library import Library
 from rota.errors import BadInput
-from rota.manager.submit.admission import Admission, Admitted
-from rota.manager.submit.spec_library import Library
-from rota.manager.submit.specs import check_spec
-from rota.manager.submit.terms import modified
 from rota.manager.views.limits import resolve
 from rota.plan.policy.limits import Limit, Limits
 from rota.wire import messages as m

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from rota.core.admission.spec_checks import check_spec, check_texts
 from rota.core.jobs.job import Spec
 from rota.errors import BadInput
-from rota.manager.submit.specs import check_spec, check_texts
 
 
 @pytest.mark.parametrize(

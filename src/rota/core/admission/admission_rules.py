@@ -5,7 +5,7 @@ them (`set`), or refuse the job (`reject`). Rules are data and apply in order, e
 left it, with the consequences of their changes (`_follow`). A cap also limits values that later defaults and
 queues give; only a later `set` can exceed it.
 
-`plan.policy.rule_syntax` reads and writes rules. Where they are stored is not known here.
+`core.admission.rule_syntax` reads and writes rules. Where they are stored is not known here.
 """
 
 from __future__ import annotations

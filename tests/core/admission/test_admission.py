@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from rota.core.accounts.amounts import asked_of
+from rota.core.admission.admission import Admission
+from rota.core.admission.modification import respecify
 from rota.core.jobs.job import Job, Spec
 from rota.core.states import State
 from rota.core.world import World
 from rota.errors import BadInput
-from rota.manager.submit.admission import Admission
-from rota.manager.submit.modify import respecify
 from rota.manager.submit.unix_groups import UnixGroups
 from rota.plan.dispatch.planning import Planning
 from rota.plan.policy.limits import Limits

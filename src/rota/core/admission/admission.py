@@ -13,21 +13,21 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from rota.core.admission.admission_rules import LAST_QUEUE, AdmissionRule, FieldChange, Verdict, judge
+from rota.core.admission.rule_facts import ADMINISTRATOR, ANY_USER, SubmissionContext, facts_of, respecified
+from rota.core.admission.rule_syntax import shown_value
+from rota.core.admission.spec_checks import check_spec
+from rota.core.admission.terms import agreed
 from rota.core.jobs.job import Job, Spec
 from rota.core.machines.hosts import site_now
 from rota.core.site.policy import queues_of, rules_of
 from rota.core.states import WAITING
 from rota.core.world import World
 from rota.errors import BadInput
-from rota.manager.submit.rule_facts import ADMINISTRATOR, ANY_USER, SubmissionContext, facts_of, respecified
-from rota.manager.submit.specs import check_spec
-from rota.manager.submit.terms import agreed
 from rota.manager.submit.unix_groups import UnixGroups
 from rota.plan.planner.endangered import unanswered
-from rota.plan.policy.admission_rules import LAST_QUEUE, AdmissionRule, FieldChange, Verdict, judge
 from rota.plan.policy.policy import BESTEFFORT, Queue
 from rota.plan.policy.quota_rules import NO_QUOTAS
-from rota.plan.policy.rule_syntax import shown_value
 from rota.plan.site.records import Records, levels_of
 
 #: Size of the cache of verdicts.
