@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from rota.api.routes.policy_views import queues_view, rules_view
-from rota.plan.policy.policy_records import BUILT_IN_RULES, REMOVED
+from rota.core.admission.rule_records import BUILT_IN_RULES, REMOVED
 from rota.wire.views import SiteView
 from tests.api.conftest import Site
 from tests.deployment import wait_until

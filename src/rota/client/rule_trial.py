@@ -14,7 +14,7 @@ from rota.core.admission.admission import Rulebook
 from rota.core.admission.admission_rules import Verdict
 from rota.core.admission.rule_facts import SubmissionContext
 from rota.core.admission.rule_syntax import shown_value
-from rota.core.admission.spec_checks import check_texts, spec_from
+from rota.core.admission.spec_checks import check_texts
 from rota.core.jobs.job import Spec
 from rota.errors import BadInput
 from rota.manager.submit.unix_groups import groups_of
@@ -22,6 +22,7 @@ from rota.manager.views.rows import size_view
 from rota.plan.language import expression
 from rota.plan.language.request_parser import check_alternative, parse_request
 from rota.plan.site.records import kinds_of, levels_of
+from rota.wire.specs import spec_from
 from rota.wire.views import SizeView
 
 #: The kinds of records that a trial needs.

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 import secrets
 from typing import Final
 
 from rota.core.jobs.job import Spec
-from rota.errors import BadInput
 
 KEY: Final = "key"  #: the role of a client that has only the key of a job
-_HASH: Final = re.compile(r"[0-9a-f]{64}")
 
 
 def new_secret() -> str:
@@ -30,9 +27,3 @@ def hash_of(secret: str) -> str:
 def fits(secret: str, spec: Spec) -> bool:
     """Does the secret match the job's key? Compares in constant time."""
     return bool(spec.job_key and secret) and hmac.compare_digest(spec.job_key, hash_of(secret))
-
-
-def check_hash(text: str) -> None:
-    """Raise `BadInput` unless this is the hash of a key, or empty."""
-    if text and not _HASH.fullmatch(text):
-        raise BadInput("field 'job_key': this is not the hash of a key", hint="give the file of a key")

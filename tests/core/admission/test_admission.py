@@ -14,10 +14,10 @@ from rota.core.jobs.job import Job, Spec
 from rota.core.states import State
 from rota.core.world import World
 from rota.errors import BadInput
-from rota.manager.submit.unix_groups import UnixGroups
 from rota.plan.dispatch.planning import Planning
 from rota.plan.policy.limits import Limits
 from rota.plan.size import Size
+from tests.core.admission.groups import NOBODYS_GROUPS, KnownGroups
 
 HOUR = 3600.0
 PLAIN = Spec(user="ann", cwd="/home/ann", env=1, queue="")
@@ -33,7 +33,7 @@ def admission(*rules: dict[str, Any], **queues: dict[str, Any]) -> Admission:
         "rule": {f"r{at}": {"rank": 1000 + at, **rule} for at, rule in enumerate(rules)},
         "queue": queues,
     }
-    return Admission(world, groups=UnixGroups(lambda user: {"ann": ("staff",)}.get(user, ())))
+    return Admission(world, KnownGroups(ann=("staff",)))
 
 
 def test_a_plain_job_gets_the_default_queue_and_nothing_else() -> None:
@@ -44,7 +44,7 @@ def test_a_plain_job_gets_the_default_queue_and_nothing_else() -> None:
 
 def test_equal_specifications_are_judged_once_until_the_site_changes() -> None:
     world = World(Planning())
-    rules = Admission(world)
+    rules = Admission(world, NOBODYS_GROUPS)
     first = rules.admit(PLAIN)
     assert rules.admit(spec()) is first
     world.site = {"rule": {"mine": {"rank": 1, "set": {"priority": 7}}}}
@@ -105,7 +105,7 @@ def test_the_short_way_for_plain_jobs_leads_where_the_long_one_does(rule: dict[s
     # What is first decides, so the rule comes before those that are built in.
     world = World(Planning())
     world.site = {"rule": {"mine": {"rank": 1, **rule}}, "queue": {"night": {}, "timed": {"walltime_s": 60}}}
-    book = Admission(world).rulebook()
+    book = Admission(world, NOBODYS_GROUPS).rulebook()
     asked = spec(queue=queue)
     short = book.admit(asked)
     book._plain = {}
@@ -192,7 +192,7 @@ def test_a_request_that_cannot_be_read_is_refused() -> None:
 
 def test_waiting_reservations_of_a_user_are_counted() -> None:
     world = World(Planning())
-    rules = Admission(world)
+    rules = Admission(world, NOBODYS_GROUPS)
     asked = rules.admit(spec(at=2e9)).spec
     rules.refuse_reservation(asked, 2)
     with pytest.raises(BadInput, match="at most 2 reservations"):

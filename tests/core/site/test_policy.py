@@ -1,4 +1,4 @@
-"""From the records of a site to its queues, rules and quotas."""
+"""From the records of a site to its queues and quotas."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from rota.core.admission.rule_syntax import read_rule
-from rota.core.site.policy import placed_rules, policy_of, queues_of, quotas_of, rules_of
+from rota.core.site.policy import policy_of, queues_of, quotas_of
 from rota.errors import BadInput
 from rota.plan.language.weekly_hours import Weekly, parse_weekly
 from rota.plan.policy.policy import DEFAULT_QUEUES, Queue
-from rota.plan.policy.policy_records import BUILT_IN_RULES, check_queue, check_rule, ranked_rule_record
+from rota.plan.policy.policy_records import check_queue
 from rota.plan.policy.quota_records import check_period, check_quota, new_period, new_quota
 from rota.plan.policy.quota_rules import QuotaSubject
 from rota.plan.site.clock import Clock
@@ -23,7 +22,6 @@ DAY = 86400.0
 
 def test_a_site_without_records_has_the_built_in_policy() -> None:
     assert policy_of({}).queues == DEFAULT_QUEUES
-    assert rules_of({}) == [each.rule for each in BUILT_IN_RULES.values()]
     assert quotas_of({}, 100, CLOCK) is None
 
 
@@ -52,28 +50,6 @@ def test_a_record_says_what_differs_from_the_built_in_queue() -> None:
 def test_a_queue_that_cannot_be_is_refused(name: str, value: Any, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         check_queue(name, value)
-
-
-def test_rules_of_the_site_stand_among_the_built_in_ones_by_their_rank() -> None:
-    first = ranked_rule_record(read_rule({"name": "first", "reject": "x"}), 1.0)
-    changed = ranked_rule_record(read_rule({"name": "default-queue", "default": {"queue": "night"}}), 100.0)
-    records = {"rule": {"first": first, "default-queue": changed, "no-root": {"removed": True}}}
-    found = placed_rules(records)
-    assert [each.rule.name for each in found] == [
-        "first", "default-queue", "nodes-walltime", "interactive-walltime", "reservations",
-    ]  # fmt: skip
-    assert [each.built_in for each in found] == [False, False, True, True, True]
-    assert found[1].rule.values == {"queue": "night"}
-
-
-@pytest.mark.parametrize(
-    "value",
-    [{"reject": "x"}, {"rank": "1", "reject": "x"}, {"rank": True, "reject": "x"}, {"rank": 1}, {"removed": True},
-     {"rank": 1, "name": "other", "reject": "x"}, {"rank": float("nan"), "reject": "x"}, []],
-)  # fmt: skip
-def test_a_record_of_a_rule_that_cannot_be_is_refused(value: Any) -> None:
-    with pytest.raises(BadInput, match="rule 'mine'"):
-        check_rule("mine", value)
 
 
 def records_of(*made: Any) -> dict[str, dict[str, Any]]:

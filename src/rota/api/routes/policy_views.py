@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
+from rota.core.admission.rule_records import BUILT_IN_RULES, RankedRule, placed_rules
 from rota.core.admission.rule_syntax import write_rule
-from rota.core.site.policy import placed_rules, queues_of
+from rota.core.site.policy import queues_of
 from rota.plan.policy.policy import DEFAULT_QUEUES
-from rota.plan.policy.policy_records import BUILT_IN_RULES, RankedRule
 from rota.wire.views import SiteView
 
 

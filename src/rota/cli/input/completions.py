@@ -70,7 +70,7 @@ def _queues(client: Client) -> list[str]:
 
 
 def _rules(client: Client) -> list[str]:
-    from rota.core.site.policy import rules_of
+    from rota.core.admission.rule_records import rules_of
 
     return [rule.name for rule in rules_of(client.site("rule").site())]
 

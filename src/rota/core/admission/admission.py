@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from rota.core.admission.admission_rules import LAST_QUEUE, AdmissionRule, FieldChange, Verdict, judge
 from rota.core.admission.rule_facts import ADMINISTRATOR, ANY_USER, SubmissionContext, facts_of, respecified
+from rota.core.admission.rule_records import rules_of
 from rota.core.admission.rule_syntax import shown_value
 from rota.core.admission.spec_checks import check_spec
 from rota.core.admission.terms import agreed
 from rota.core.jobs.job import Job, Spec
 from rota.core.machines.hosts import site_now
-from rota.core.site.policy import queues_of, rules_of
+from rota.core.site.policy import queues_of
 from rota.core.states import WAITING
 from rota.core.world import World
 from rota.errors import BadInput
-from rota.manager.submit.unix_groups import UnixGroups
 from rota.plan.planner.endangered import unanswered
 from rota.plan.policy.policy import BESTEFFORT, Queue
 from rota.plan.policy.quota_rules import NO_QUOTAS
@@ -175,12 +175,25 @@ def _passes_by(rule: AdmissionRule, *, system: bool) -> bool:
     return any(isinstance(words, tuple) and not words[0].startswith("!") for words in named)
 
 
+class UserGroups(Protocol):
+    """The Unix groups of users, as the machine of the manager knows them."""
+
+    def is_fresh(self, user: str) -> bool:
+        """Was this user looked up lately?"""
+
+    def look_up(self, user: str) -> object:
+        """Ask the machine now; this may take long."""
+
+    def of(self, user: str) -> tuple[str, ...]:
+        """The names of the groups that this user is in."""
+
+
 class Admission:
     """The rulebook of the newest version of the site, with a cache of its verdicts."""
 
-    def __init__(self, world: World, *, system: bool = False, groups: UnixGroups | None = None) -> None:
+    def __init__(self, world: World, groups: UserGroups, *, system: bool = False) -> None:
         self._world = world
-        self._groups = groups or UnixGroups()
+        self._groups = groups
         self._system = system
         self._version = -1
         self._book: Rulebook | None = None

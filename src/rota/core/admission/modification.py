@@ -8,24 +8,16 @@ import msgspec
 from msgspec import Struct, field
 
 from rota.core.admission.admission import Admission, Admitted
+from rota.core.admission.limit_uses import resolve
 from rota.core.admission.spec_checks import check_spec
 from rota.core.admission.terms import modified
 from rota.core.jobs.job import AsWritten, Spec
 from rota.core.submit.spec_library import Library
 from rota.errors import BadInput
-from rota.manager.views.limits import resolve
 from rota.plan.policy.limits import Limit, Limits
-from rota.wire import messages as m
 
 #: Field of a size → its name in `given`, if it has one.
 _SIZES = {"cpus": "", "mem": "mem", "disk": "disk", "time_s": "time", "gpus": ""}
-
-
-def changes(change: m.SpecChange) -> dict[str, Any]:
-    """The fields that were sent."""
-    return {
-        name: value for name in change.__struct_fields__ if (value := getattr(change, name)) is not msgspec.UNSET
-    }
 
 
 def respecify(

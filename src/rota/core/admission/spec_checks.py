@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from rota.core.attempts.signal_names import signal_name
@@ -12,9 +13,6 @@ from rota.core.site.limits import MOST_UNITS
 from rota.errors import BadInput
 from rota.plan.language.reading import shown
 from rota.plan.language.retry_codes import retry_codes
-from rota.plan.need import LimitUse
-from rota.wire import messages as m
-from rota.wire.job_keys import check_hash
 
 #: An argument may not be longer than the kernel takes.
 MAX_ARGUMENT: Final = 128 * 1024 - 1
@@ -22,15 +20,9 @@ LONGEST_NAME: Final = 4096
 _LONGEST_PROJECT: Final = 255
 _MOST_GROUPS: Final = 1000
 _MOST_BEHAVIOURS: Final = 100
+#: SHA-256 of the secret of a key.
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
 _NAMES: Final = ("group", "name", "learn", "stdout", "stderr")
-
-#: Fields that a specification takes over from what the client sent.
-_AS_SENT = tuple(name for name in m.NewSpec.__struct_fields__ if name not in ("env", "limits"))
-
-
-def spec_from(new: m.NewSpec, limits: tuple[LimitUse, ...], *, user: str, env: int) -> Spec:
-    """The specification that a client sent, completed by user, environment and limits."""
-    return Spec(user=user, env=env, limits=limits, **{name: getattr(new, name) for name in _AS_SENT})
 
 
 def check_texts(spec: Spec) -> None:
@@ -76,7 +68,8 @@ def check_spec(spec: Spec) -> None:
     if spec.signal and signal_name(spec.signal) != spec.signal:
         raise BadInput("field 'signal': it is not the name of a signal", hint="write it like USR1")
     check_texts(spec)
-    check_hash(spec.job_key)
+    if spec.job_key and not _HASH.fullmatch(spec.job_key):
+        raise BadInput("field 'job_key': this is not the hash of a key", hint="give the file of a key")
     if len(spec.limits) > _MOST_GROUPS or any(not 0 < use.units <= MOST_UNITS for use in spec.limits):
         raise BadInput("field 'limits': a number of units is out of range")
     if len({use.name for use in spec.limits}) < len(spec.limits):

@@ -1,4 +1,4 @@
-"""Read a site's queues, admission rules and quotas from its records."""
+"""Read a site's queues and quotas from its records."""
 
 from __future__ import annotations
 
@@ -6,27 +6,17 @@ from typing import Any, Final
 
 import msgspec
 
-from rota.core.admission.admission_rules import AdmissionRule
 from rota.core.states import TERMINAL
 from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import BadInput
 from rota.plan.policy.policy import DEFAULT_QUEUES, Policy, Queue
-from rota.plan.policy.policy_records import (
-    BUILT_IN_RULES,
-    FAIR_SHARE,
-    RankedRule,
-    read_fair_share,
-    read_queue,
-    read_ranked_rule,
-)
+from rota.plan.policy.policy_records import FAIR_SHARE, read_fair_share, read_queue
 from rota.plan.policy.quota_records import quotas_from
 from rota.plan.policy.quotas import Quotas, Spent
 from rota.plan.site.clock import Clock
 from rota.plan.site.records import Records
 
-#: Distance between the positions of rules, so that others fit in between.
-STEP: Final = 100.0
 #: Key of `Changes.meta` for what ended jobs used of quota periods.
 SPENT: Final = "spent"
 
@@ -64,24 +54,6 @@ def remember_spent(world: World, turn: Turn, spent: dict[Spent, int]) -> None:
 def restore_spent(world: World, text: str) -> None:
     """Load what `remember_spent` stored."""
     world.spent = dict(msgspec.json.decode(text, type=list[tuple[Spent, int]]))
-
-
-# ------------------------------------------------------------------ rules
-
-
-def placed_rules(records: Records) -> list[RankedRule]:
-    """The admission rules in order, with their positions."""
-    found: dict[str, RankedRule | None] = {**BUILT_IN_RULES}
-    for name, value in records.get("rule", {}).items():
-        found[name] = read_ranked_rule(name, value)
-    return sorted(
-        (each for each in found.values() if each is not None), key=lambda each: (each.rank, each.rule.name)
-    )
-
-
-def rules_of(records: Records) -> list[AdmissionRule]:
-    """The admission rules in order."""
-    return [each.rule for each in placed_rules(records)]
 
 
 # ------------------------------------------------------------------ checks

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from rota.core.admission.rule_records import check_rule
 from rota.errors import BadInput
-from rota.plan.policy.policy_records import FAIR_SHARE, check_queue, check_rule, read_fair_share
+from rota.plan.policy.policy_records import FAIR_SHARE, check_queue, read_fair_share
 from rota.plan.policy.quota_records import check_period, check_quota
 from rota.plan.site.records import KINDS, SITE_CHECKS, Check, shortened
 

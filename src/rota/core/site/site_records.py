@@ -7,13 +7,14 @@ from typing import Any
 
 import msgspec
 
+from rota.core.admission.rule_records import rules_of
 from rota.core.effects import SendReply
 from rota.core.events import SiteChanged
 from rota.core.jobs.actions import kill_on_hosts
 from rota.core.machines.hosts import own_resources
 from rota.core.machines.nodes import follow_records, refuse_used_nodes
 from rota.core.machines.sleep_and_wake import allow_waking_again
-from rota.core.site.policy import refuse_used_queues, rules_of
+from rota.core.site.policy import refuse_used_queues
 from rota.core.site.record_checks import check_record
 from rota.core.turn import NO_JOB_ID, Turn
 from rota.core.world import World

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 from collections import OrderedDict
+from collections.abc import Callable
 from hashlib import blake2b
 
 import msgspec
 
 from rota.core.jobs.job import Spec
-from rota.store.base import Store
 
 _ENVS_REMEMBERED = 256
 
@@ -48,11 +48,11 @@ class Library:
         self._remember(number, blob)
         return number
 
-    def blob(self, number: int, store: Store) -> bytes:
-        """The environment with this number."""
+    def blob(self, number: int, read: Callable[[int], bytes]) -> bytes:
+        """The environment with this number; `read` finds one that is not remembered."""
         blob = self._blobs.get(number)
         if blob is None:
-            blob = store.env(number)
+            blob = read(number)
             self._remember(number, blob)
         return blob
 

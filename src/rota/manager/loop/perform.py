@@ -204,7 +204,7 @@ class Performer:
         if job.spec.env in peer.envs:
             return 0
         peer.envs.add(job.spec.env)
-        blob = self._library.blob(job.spec.env, self._store)
+        blob = self._library.blob(job.spec.env, self._store.env)
         envs.append((job.spec.env, blob))
         return len(blob)
 

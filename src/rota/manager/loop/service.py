@@ -50,6 +50,7 @@ from rota.manager.requests.dispatch import Requests
 from rota.manager.requests.questions import Questions
 from rota.manager.requests.selection import Selection
 from rota.manager.requests.watch_requests import WatchRequests
+from rota.manager.submit.unix_groups import UnixGroups
 from rota.manager.submit.uploads import Uploads
 from rota.manager.views.forecast import Forecasts
 from rota.manager.views.listing import Listings
@@ -155,7 +156,7 @@ class Manager:
             deployment, world, store, writer=turns.writer, queries=queries, gateway=self.gateway
         )
         selection = Selection(world, store, queries, self._readers)
-        admission = Admission(world)
+        admission = Admission(world, UnixGroups())
         uploads = Uploads(world, store, library, admission, turns=turns, readers=self._readers, tails=tails)
         logins = Logins(session_s=settings.session, clock=clock.now, hang_up=partial(hang_up, self._peers))
         self.authority = DeploymentCertificate(home.ca)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from rota.core import events
-from rota.core.admission import modification
 from rota.core.admission.admission import Admission
+from rota.core.admission.modification import new_specs
 from rota.core.attempts.signal_names import signal_name
 from rota.core.events import Asker
 from rota.core.jobs.allowed_actions import would_change
@@ -27,6 +27,7 @@ from rota.plan.policy.limits import Limit
 from rota.store.base import Store
 from rota.wire import messages as m
 from rota.wire.permissions import ADMIN
+from rota.wire.specs import changed_fields
 
 #: No walltime is longer.
 _LONGEST_S: Final = 2.0**53
@@ -137,7 +138,7 @@ class Actions:
         """Change fields of the specifications of jobs that wait, or may be retried."""
         if not ask.selectors:
             raise BadInput("say which jobs", hint="use ids, @group, state=failed, last or all")
-        fields = modification.changes(ask.spec)
+        fields = changed_fields(ask.spec)
         if not fields:
             raise BadInput("say what to change", hint="give an option such as --priority 5")
         world, library, queries = self._world, self._library, self._queries
@@ -154,7 +155,7 @@ class Actions:
             declared: dict[str, Limit] = {}
             for look_up in self._admission.to_look_up(*{job.spec.user for job in meant}):
                 await read(look_up)
-            made = modification.new_specs(
+            made = new_specs(
                 {job.spec_id for job in meant},
                 fields,
                 library,

@@ -1,4 +1,4 @@
-"""Submissions: checked, judged by admission rules, and completed by what the store knows, until they are events.
+"""Submissions: checked, admitted by `core.admission`, and completed by what the store knows, to become events.
 
 The engine decides which jobs are added; nothing here changes the world.
 """

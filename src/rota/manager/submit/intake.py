@@ -6,16 +6,17 @@ Reads the store, changes nothing; the engine decides.
 from __future__ import annotations
 
 from rota.core.admission.admission import Admission
-from rota.core.admission.spec_checks import LONGEST_NAME, MAX_ARGUMENT, check_spec, check_texts, spec_from
+from rota.core.admission.limit_uses import resolve
+from rota.core.admission.spec_checks import LONGEST_NAME, MAX_ARGUMENT, check_spec, check_texts
 from rota.core.events import Asker, ChunkArrived, EntryAfter, LibraryGrew
 from rota.core.jobs.job import Command, Condition, Job, Parent, Spec
 from rota.core.submit.identity import KeyMaker, key_maker
 from rota.core.submit.spec_library import Library
 from rota.errors import BadInput
 from rota.manager.submit.lookups import ArrayElements, EarlierJobs, JobsByCommand, LastInput, line_of
-from rota.manager.views.limits import resolve
 from rota.plan.policy.limits import Limit, Limits
 from rota.wire import messages as m
+from rota.wire.specs import spec_from, wanted_limits
 
 #: An environment may not be longer than the kernel takes.
 MAX_ENV = 2 * 1024 * 1024
@@ -116,7 +117,9 @@ class Intake:
         self._envs += [self._library.env(blob, grew.envs) for blob in add.envs]
         for new in add.specs:
             try:
-                uses = resolve(new.limits, self._limits, self._declared, user=self.user, admin=self._admin)
+                uses = resolve(
+                    wanted_limits(new.limits), self._limits, self._declared, user=self.user, admin=self._admin
+                )
                 spec = spec_from(new, uses, user=self.user, env=self._envs[new.env])
                 check_texts(spec)
                 admitted = self._admission.admit(spec, admin=self._admin)

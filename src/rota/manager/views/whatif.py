@@ -7,7 +7,8 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from rota.core.admission.admission import Admission
-from rota.core.admission.spec_checks import check_spec, check_texts, spec_from
+from rota.core.admission.limit_uses import resolve
+from rota.core.admission.spec_checks import check_spec, check_texts
 from rota.core.forecast.expectation import ForecastSnapshot
 from rota.core.forecast.expected_times import Expectations
 from rota.core.jobs.job import Job, Spec
@@ -18,7 +19,6 @@ from rota.core.states import State
 from rota.core.world import World
 from rota.errors import BadInput, NeverFits
 from rota.manager.views.expected_times import expected_views
-from rota.manager.views.limits import resolve
 from rota.manager.views.rows import why_reason
 from rota.plan.explain.whatif import WhatIfAnswer, ask_copy
 from rota.plan.forecast import planned_jobs
@@ -27,6 +27,7 @@ from rota.plan.planner.endangered import unanswered
 from rota.plan.reasons import Waits
 from rota.plan.size import CORE
 from rota.wire import messages as m
+from rota.wire.specs import spec_from, wanted_limits
 from rota.wire.views import PlanView, WhyReason
 
 _LONGEST_USER = 256
@@ -46,7 +47,7 @@ def question(
     wall = taken.wall
     if len(ask.user) > _LONGEST_USER or "\0" in ask.user:
         raise BadInput("field 'user' is too long or contains a NUL byte")
-    uses = resolve(ask.spec.limits, world.placement.limits, {}, user=user, admin=admin)
+    uses = resolve(wanted_limits(ask.spec.limits), world.placement.limits, {}, user=user, admin=admin)
     wished = spec_from(ask.spec, uses, user=ask.user or user, env=0)
     check_texts(wished)
     admitted = admission.admit(wished, admin=admin)

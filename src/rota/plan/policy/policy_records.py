@@ -1,7 +1,6 @@
-"""Records of queues, fair share and admission rules; `core.site.policy` builds a policy from them.
+"""Records of queues and fair share; `core.site.policy` builds a policy from them.
 
-The record of a queue holds its differences from the defaults. The record of a rule holds the rule and its rank, or
-removes a built-in rule.
+The record of a queue holds its differences from the defaults.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
-from rota.core.admission.admission_rules import AdmissionRule
-from rota.core.admission.rule_syntax import BUILT_IN, check_name, read_rule, write_rule
 from rota.errors import BadInput
 from rota.plan.policy.policy import BACKFILLS, DEFAULT_QUEUES, MOST_WEIGHT, ORDERS, FairShare, Queue
 from rota.plan.policy.usage_history import KEPT_S
@@ -110,52 +107,3 @@ def _converted(what: str, value: Any, kind: Any) -> Any:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise BadInput(f"{what}: {error}".replace("`", "'")) from None
-
-
-# ------------------------------------------------------------------ rules
-
-
-class RankedRule(Struct, frozen=True):
-    """An admission rule and its rank."""
-
-    rank: float
-    rule: AdmissionRule
-    built_in: bool  #: unchanged
-
-
-#: The built-in rules, with gaps between their ranks.
-BUILT_IN_RULES: Final = {
-    rule.name: RankedRule(100.0 * place, rule, built_in=True) for place, rule in enumerate(BUILT_IN, 1)
-}
-
-REMOVED: Final = {"removed": True}
-
-
-def check_rule(name: str, value: Any) -> None:
-    """Raise `BadInput` unless this is a valid record of a rule."""
-    read_ranked_rule(name, value)
-
-
-def read_ranked_rule(name: str, value: Any) -> RankedRule | None:
-    """The rule in a record; None: it removes a built-in rule. Raises `BadInput`."""
-    check_name(name)
-    if value == REMOVED:
-        if name not in BUILT_IN_RULES:
-            raise BadInput(f"rule '{name}' is not built in", hint="remove its record")
-        return None
-    if not isinstance(value, dict):
-        raise BadInput(f"rule '{name}': must be a JSON object")
-    body = dict(value)
-    rank = body.pop("rank", None)
-    if isinstance(rank, bool) or not isinstance(rank, int | float) or not abs(rank) < 1e15:
-        raise BadInput(f"rule '{name}': 'rank' must be a number, its place among the rules")
-    if body.pop("name", name) != name:
-        raise BadInput(f"rule '{name}': its value has another name")
-    return RankedRule(float(rank), read_rule(body, name=name), built_in=False)
-
-
-def ranked_rule_record(rule: AdmissionRule, rank: float) -> dict[str, Any]:
-    """The record of a rule with this rank."""
-    body = write_rule(rule)
-    del body["name"]
-    return {"rank": rank, **body}

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from rota.cli.commands.site.rule import inserted
+from rota.core.admission.rule_records import placed_rules
 from rota.core.admission.rule_syntax import read_rule
-from rota.core.site.policy import placed_rules
 from tests.deployment import Deployment
 
 BUILT_IN = ["default-queue", "nodes-walltime", "interactive-walltime", "reservations", "no-root"]

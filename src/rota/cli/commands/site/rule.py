@@ -14,7 +14,7 @@ from rota.cli.input.selectors import files
 if TYPE_CHECKING:
     from rota.client.calls import SiteChange
     from rota.core.admission.admission_rules import AdmissionRule
-    from rota.plan.policy.policy_records import RankedRule
+    from rota.core.admission.rule_records import RankedRule
     from rota.wire.views import SiteView
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -63,8 +63,8 @@ def list_rules(call: Invocation) -> int:
       rota rule list
     """
     from rota.cli.commands.site import site_records
+    from rota.core.admission.rule_records import placed_rules
     from rota.core.admission.rule_syntax import words_of
-    from rota.core.site.policy import placed_rules
 
     with call.connect() as client:
         found = placed_rules(client.site("rule").site())
@@ -117,8 +117,8 @@ def add_rule(call: Invocation, name: str | None, position: int | None, **options
       rota rule add --file rule.json
     """
     from rota.cli.commands.site import site_records
+    from rota.core.admission.rule_records import placed_rules
     from rota.core.admission.rule_syntax import read_rule
-    from rota.core.site.policy import placed_rules
     from rota.errors import BadInput
 
     made = read_rule(_written(name, options), name=name or "")
@@ -148,9 +148,9 @@ def set_rule(call: Invocation, name: str, **options: Any) -> int:
       rota rule set short --match any
     """
     from rota.cli.commands.site import site_records
+    from rota.core.admission.rule_records import ranked_rule_record
     from rota.core.admission.rule_syntax import ACTIONS, read_rule, write_rule
     from rota.errors import BadInput
-    from rota.plan.policy.policy_records import ranked_rule_record
 
     given = _written(name, options)
     if given.keys() <= {"name"}:
@@ -183,7 +183,7 @@ def remove_rule(call: Invocation, name: str) -> int:
       rota rule remove short
     """
     from rota.cli.commands.site import site_records
-    from rota.plan.policy.policy_records import BUILT_IN_RULES, REMOVED
+    from rota.core.admission.rule_records import BUILT_IN_RULES, REMOVED
 
     def make(site: SiteView) -> tuple[list[SiteChange], None]:
         _find(name, site)
@@ -204,8 +204,8 @@ def reset_rule(call: Invocation, name: str) -> int:
       rota rule reset default-queue
     """
     from rota.cli.commands.site import site_records
+    from rota.core.admission.rule_records import BUILT_IN_RULES
     from rota.errors import NotFound
-    from rota.plan.policy.policy_records import BUILT_IN_RULES
 
     if name not in BUILT_IN_RULES:
         raise NotFound(f"there is no built-in rule '{name}'", hint=f"there are {', '.join(BUILT_IN_RULES)}")
@@ -229,7 +229,7 @@ def move_rule(call: Invocation, name: str, position: int) -> int:
       rota rule move short 1
     """
     from rota.cli.commands.site import site_records
-    from rota.core.site.policy import placed_rules
+    from rota.core.admission.rule_records import placed_rules
 
     def make(site: SiteView) -> tuple[list[SiteChange], int]:
         place, each = _find(name, site)
@@ -293,7 +293,7 @@ def _find(name: str, site: SiteView) -> tuple[int, RankedRule]:
     """The rule and its place. Raises `NotFound`."""
     from difflib import get_close_matches
 
-    from rota.core.site.policy import placed_rules
+    from rota.core.admission.rule_records import placed_rules
     from rota.errors import NotFound
 
     found = placed_rules(site.site())
@@ -307,8 +307,7 @@ def _find(name: str, site: SiteView) -> tuple[int, RankedRule]:
 
 def inserted(made: AdmissionRule, others: list[RankedRule], position: int | None) -> tuple[list[SiteChange], int]:
     """The records that insert a rule at a position, and that position."""
-    from rota.core.site.policy import STEP
-    from rota.plan.policy.policy_records import ranked_rule_record
+    from rota.core.admission.rule_records import STEP, ranked_rule_record
 
     at = len(others) if position is None else min(position - 1, len(others))
     low = others[at - 1].rank if at else (others[0].rank - 2 * STEP if others else 0.0)

@@ -14,11 +14,13 @@ from rota.client.rule_trial import try_rules
 from rota.client.submission import spec_of
 from rota.core.admission.admission import Admission
 from rota.core.admission.rule_syntax import shown_value
-from rota.core.admission.spec_checks import check_spec, check_texts, spec_from
+from rota.core.admission.spec_checks import check_spec, check_texts
 from rota.core.jobs.job import Spec
 from rota.core.world import World
 from rota.errors import BadInput
 from rota.plan.dispatch.planning import Planning
+from rota.wire.specs import spec_from
+from tests.core.admission.groups import NOBODYS_GROUPS
 from tests.dose import dose
 
 HOUR = 3600.0
@@ -45,7 +47,7 @@ def added(rules: Rules, fields: dict[str, Any], *, reservations: int = 1) -> Spe
     """What becomes of a job that is added, or why it is refused, as the manager takes in what a client sends."""
     world = World(Planning())
     world.site = records(rules)
-    admission = Admission(world)
+    admission = Admission(world, NOBODYS_GROUPS)
     try:
         wished = spec_from(spec_of(without_terminal(fields), text=True), (), user="ann", env=0)
         if fields.get("interactive"):
@@ -108,7 +110,7 @@ def test_a_default_queue_besteffort_is_seen_as_a_type() -> None:
     world = World(Planning())
     world.site = {"rule": {**site, **records(rules)["rule"]}}
     with pytest.raises(BadInput, match="not here"):
-        Admission(world).admit(spec_from(spec_of({}), (), user="ann", env=0))
+        Admission(world, NOBODYS_GROUPS).admit(spec_from(spec_of({}), (), user="ann", env=0))
 
 
 @pytest.mark.parametrize("queue", ["night", "default"])
