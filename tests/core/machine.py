@@ -28,13 +28,14 @@ from rota.core.site.manager_pause import PAUSED, YES
 from rota.core.site.plan_news import RESERVED, restore_reservations
 from rota.core.site.policy import SPENT, restore_spent
 from rota.core.states import LEASED, RETRYABLE, TERMINAL, State
+from rota.core.stored import StoredJob
 from rota.core.submit.identity import key_maker
 from rota.core.turn import Batch, Turn
 from rota.core.world import NO_JOB, World, evict_finished
 from rota.errors import RotaError
 from rota.plan.dispatch.planning import Planning
 from rota.plan.size import Capacity
-from rota.store.base import Brief, StoredJob
+from rota.store.base import Brief
 from rota.store.memory.store import MemoryStore
 from tests.core.runners import Grant, ModelRunner, Report, Witness
 

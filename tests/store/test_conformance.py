@@ -10,8 +10,9 @@ from rota.core.jobs.job import After, Condition
 from rota.core.output.output_blocks import Output
 from rota.core.output.output_report import OutputReport
 from rota.core.states import State
+from rota.core.stored import StoredAttempt
 from rota.errors import Bug, NotFound
-from rota.store.base import Clause, StoredAttempt, StoredSubmission
+from rota.store.base import Clause, StoredSubmission
 
 ALL = [Clause()]
 

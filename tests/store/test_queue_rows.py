@@ -8,8 +8,9 @@ from rows import SPEC, a_world, an_add, attempt_row, changes, end_row, job_row, 
 
 from rota.core.jobs.job import After, Behaved, Condition, Spec
 from rota.core.states import State
+from rota.core.stored import OBSERVATIONS
 from rota.plan.size import Floor, Size
-from rota.store.base import OBSERVATIONS, Clause
+from rota.store.base import Clause
 
 GROUPED = msgspec.json.encode(Spec(user="ann", cwd="/", env=1, dep_groups=("final",))).decode()
 

@@ -17,8 +17,9 @@ import pytest
 from rows import a_world, an_add, attempt_row, changes, end_row, job_row, observation, state_row
 
 from rota.core.states import State
+from rota.core.stored import OBSERVATIONS
 from rota.errors import RotaError, StoreRefused
-from rota.store.base import OBSERVATIONS, Clause
+from rota.store.base import Clause
 from rota.store.home.files import file_system_of, prepare_home
 from rota.store.sqlite import database
 from rota.store.sqlite.clauses import parts_of

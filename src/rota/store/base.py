@@ -14,40 +14,12 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from rota.core.changes import Changes
-from rota.core.jobs.job import After, Behaved, Command, Parent, Spec
+from rota.core.jobs.job import Parent
 from rota.core.output.output_blocks import Output
-from rota.core.output.output_report import OutputReport
+from rota.core.stored import StoredAttempt, StoredJob, StoreSnapshot
 from rota.plan.placement import Given
-from rota.plan.size import Floor, Size
+from rota.plan.size import Size
 from rota.store.past import PastAttempt, PastSum
-
-
-class StoredJob(Struct, gc=False):
-    """One row of `jobs`, with the row of its newest attempt where a query asks for it."""
-
-    id: int
-    key: str
-    submission: str
-    spec_id: int
-    group: str
-    user: str
-    cmd: Command
-    state: int  #: of a live job: as last written; the manager's memory may be ahead
-    attempt: int
-    tries: int
-    submitted_at: float
-    ready_at: float | None
-    due_at: float | None
-    ended_at: float | None
-    reason_code: str | None
-    reason_message: str | None
-    after: tuple[After, ...]
-    newest: StoredAttempt | None = None
-    floor: Floor | None = None
-    input_bytes: int | None = None
-    array: int | None = None
-    index: int | None = None
-    replaced_by: int | None = None  #: the job that replaced it; 0: its line was removed from the input
 
 
 class Brief(Struct, array_like=True, gc=False):
@@ -58,55 +30,6 @@ class Brief(Struct, array_like=True, gc=False):
     state: int  #: as last written
     spec_id: int
     after: str | None  #: as JSON
-
-
-class StoredAttempt(Struct, gc=False):
-    """One row of `attempts`. `outcome` is None while it is open."""
-
-    job: int
-    number: int
-    token: int
-    runner: str
-    host: str
-    leased_at: float
-    started_at: float | None = None
-    pid: int | None = None
-    seat: int | None = None
-    outcome: str | None = None  #: complete, failed, cancelled, lost, void
-    exit_code: int | None = None
-    signal: int | None = None
-    reason_code: str | None = None
-    reason_message: str | None = None
-    ended_at: float | None = None
-    cpu_s: float | None = None
-    peak_mem: int | None = None
-    peak_disk: int | None = None
-    segment: str | None = None
-    offset: int | None = None
-    out_len: int | None = None
-    err_len: int | None = None
-    out_total: int | None = None
-    err_total: int | None = None
-    spec: int | None = None  #: the job's specification at that time; None in rows of older versions
-    size: Size | None = None  #: if it differs from the specification
-    behaviours: tuple[Behaved, ...] = ()
-    given: Given | None = None  #: its allocation by the planner
-    kept: OutputReport | None = (
-        None  #: where its output is and what is missing; None: unknown, or it printed nothing
-    )
-
-
-def output_of(row: StoredAttempt) -> Output:
-    """Where the output of an attempt is stored."""
-    return Output(
-        segment=row.segment or "",
-        offset=row.offset or 0,
-        out_len=row.out_len or 0,
-        err_len=row.err_len or 0,
-        out_total=row.out_total or 0,
-        err_total=row.err_total or 0,
-        kept=row.kept,
-    )
 
 
 class StoredEvent(Struct, gc=False):
@@ -128,42 +51,6 @@ class StoredSubmission(Struct, gc=False):
     count: int
     answer: str | None
     input: str | None = None  #: path or name of the input, if this is its newest submission
-
-
-class StoreSnapshot(Struct, gc=False):
-    """Everything that a manager loads into memory when it starts."""
-
-    jobs: list[StoredJob]  #: every job that is not terminal, by id; `newest` is not filled
-    open_attempts: list[StoredAttempt]
-    specs: dict[int, Spec]  #: all
-    env_ids: dict[str, int]  #: digest → id, all
-    outcomes: bytes  #: index = job id; terminal state number, 0 if live, 255 if there is no such job
-    tally: dict[tuple[str, int], int]
-    runners: list[tuple[Any, ...]]  #: rows as in `Changes.runners`, of runners with open attempts
-    meta: dict[str, str]
-    next_job: int
-    next_spec: int
-    next_env: int
-    limits: dict[str, str] = {}  #: name → declaration as JSON
-    dep_groups: dict[str, int] = {}  #: every dependency group that ever had a member → complete members
-    #: (job, spec id) of failed and cancelled members of dependency groups (`Spec.dep_groups`); replaced jobs are
-    #: left out
-    bad_members: list[tuple[int, int]] = []
-    #: all rows of `Changes.edges` whose dependent still exists
-    edges: list[tuple[Parent, int]] = []
-    #: job → spec id of the dependents in `edges` that are in dependency groups, ended or not
-    edge_specs: dict[int, int] = {}
-    #: rows as in `Changes.observations` without the job: the newest `OBSERVATIONS` of each learning group, oldest
-    #: first
-    observations: list[tuple[Any, ...]] = []
-    site: dict[tuple[str, str], str] = {}  #: (kind, name) → value as JSON
-    #: host → its last state and since when (microseconds); hosts that are gone are left out
-    host_states: dict[str, tuple[str, int]] = {}
-    replaced: list[int] = []  #: jobs that another job replaced
-
-
-#: Observations loaded per learning group; older ones may be removed.
-OBSERVATIONS: Final = 1024
 
 
 class RunningAttempt(Struct, frozen=True, gc=False):

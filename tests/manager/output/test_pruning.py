@@ -10,12 +10,12 @@ from rota.core.engine import Engine
 from rota.core.events import OutputOutdated
 from rota.core.output.output_blocks import checksums
 from rota.core.output.output_report import OutputReport
+from rota.core.stored import StoredAttempt
 from rota.core.turn import Batch, Turn
 from rota.core.world import World
 from rota.manager.output.outputs import OutputChecks
 from rota.manager.output.pruning import outdated, remove
 from rota.plan.dispatch.planning import Planning
-from rota.store.base import StoredAttempt
 from rota.store.memory.store import MemoryStore
 
 _NOW = 10_000_000.0

@@ -9,13 +9,13 @@ from rota.core.learning.estimate import largest_of
 from rota.core.recovery import OpenAttempt, Remembered, recover
 from rota.core.site.limits import minute_of_day
 from rota.core.submit.spec_library import Library
+from rota.core.stored import StoreSnapshot
 from rota.core.world import World
 from rota.host import local_zone
 from rota.manager.views.rows import job_from_row
 from rota.plan.dispatch.planning import Planning
 from rota.plan.policy.limits import ARRAY_LIMIT, Limit
 from rota.pools.base import Pool
-from rota.store.base import StoreSnapshot
 
 
 def world_from(snapshot: StoreSnapshot, pool: Pool, *, wall: float, mono: float, generation: int) -> World:

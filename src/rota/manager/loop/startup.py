@@ -31,6 +31,7 @@ from rota.core.restored_leases import RESTORED_AT, RESTORED_FROM, RESTORED_LEASE
 from rota.core.site.manager_pause import PAUSED, YES
 from rota.core.site.plan_news import RESERVED, restore_reservations
 from rota.core.site.policy import SPENT, restore_spent
+from rota.core.stored import StoreSnapshot
 from rota.core.world import World
 from rota.errors import Bug, EnvironmentFault, RotaError
 from rota.home import Home, ManagerFile, check_private
@@ -44,7 +45,6 @@ from rota.manager.peers.tls_listener import TlsListener
 from rota.pools.base import Pool
 from rota.pools.local import LocalPool
 from rota.settings import Settings
-from rota.store.base import StoreSnapshot
 from rota.store.home import identity
 from rota.store.sqlite.store import SqliteStore
 from rota.unix import short

@@ -14,11 +14,12 @@ from typing import Final
 from rota.core.jobs.job import Outcome
 from rota.core.output.output_blocks import Output
 from rota.core.output.output_report import CUT, GONE, PRUNED, OutputReport
+from rota.core.stored import StoredAttempt, output_of
 from rota.errors import NotFound
 from rota.manager.loop.readers import Readers
 from rota.manager.output.open_files import OpenFiles
 from rota.store import segments
-from rota.store.base import Store, StoredAttempt, output_of
+from rota.store.base import Store
 from rota.store.segments import MESSAGES, Missing, VerifiedSpan
 from rota.wire import messages as m
 

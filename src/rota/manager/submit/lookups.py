@@ -12,10 +12,10 @@ from rota.core.answers import entries_of, kept_of
 from rota.core.events import FormerJob
 from rota.core.jobs.job import Job, Parent
 from rota.core.states import RETRYABLE, TERMINAL, State
+from rota.core.stored import job_from_row
 from rota.core.submit.identity import key_maker
 from rota.core.submit.spec_library import Library
 from rota.errors import BadInput, NotFound
-from rota.manager.views.rows import job_from_row
 from rota.plan.language.reading import shown
 from rota.store.base import Brief, Clause, Store
 from rota.wire import messages as m

@@ -6,9 +6,10 @@ from typing import Final
 
 from rota.core.jobs.job import After, Condition, Parent, Spec
 from rota.core.states import State
+from rota.core.stored import StoredJob
 from rota.core.world import NO_JOB, World
 from rota.errors import NotFound
-from rota.store.base import Store, StoredJob
+from rota.store.base import Store
 from rota.wire.views import GraphNode, GraphView
 
 _STEPS: Final = 2

@@ -21,6 +21,7 @@ from rota.core.jobs.reason_texts import sentence
 from rota.core.jobs.report_groups import names_of
 from rota.core.learning.estimate import decision
 from rota.core.states import LEASED, LIVE, TERMINAL, WAITING, State
+from rota.core.stored import StoredJob, job_from_row
 from rota.core.world import NO_JOB, World
 from rota.errors import NotFound
 from rota.manager.loop import clock
@@ -29,7 +30,7 @@ from rota.manager.views import graphs, rows
 from rota.manager.views.amounts import add_learned
 from rota.manager.views.expected_times import expected_views
 from rota.manager.views.selectors import IdRanges, Matching, disjoint, is_range, parse
-from rota.store.base import Clause, Order, Store, StoredJob, folded
+from rota.store.base import Clause, Order, Store, folded
 from rota.wire.views import GraphView, JobPage, JobView, LearnedView, ReasonView, StatusView, WhyView
 
 #: A page holds at most this much; commands may be long. Beside its command a job takes about this.
@@ -264,7 +265,7 @@ class Queries:
         ]
         view.attempts = attempts
         view.story = rows.story(view, attempts, self._store.events(id))
-        return view, job or rows.job_from_row(found[0], self._specs[found[0].spec_id])
+        return view, job or job_from_row(found[0], self._specs[found[0].spec_id])
 
     def explain(self, view: JobView, shown: Job) -> None:
         """Add why a job waits, what was learned about its group, and how its size is determined. Reads state that
@@ -290,7 +291,7 @@ class Queries:
             if world.outcome(id) == NO_JOB:
                 raise NotFound(f"there is no job {id}", hint="list them with 'rota jobs'")
             row = self._store.jobs([id])[0]
-            job = rows.job_from_row(row, self._specs[row.spec_id])
+            job = job_from_row(row, self._specs[row.spec_id])
         reasons = why(world, job, wall=wall)
         if world.is_replaced(id) and (found := self._store.jobs([id])):
             reasons.append(replaced(found[0].replaced_by or 0))

@@ -9,12 +9,13 @@ from rota.core.accounts.amounts import attempt_walltime, walltime_of
 from rota.core.attempts.parts import lease_hosts
 from rota.core.forecast.expectation import Expected
 from rota.core.jobs.explain import MOST_BLOCKERS, Explanation
-from rota.core.jobs.job import Condition, Element, Job, Outcome, Parent, Reason, Spec
+from rota.core.jobs.job import Condition, Job, Outcome, Parent, Reason, Spec
 from rota.core.jobs.reason_texts import sentence
 from rota.core.jobs.report_groups import first_of, names_of
 from rota.core.learning.estimate import learning_group
 from rota.core.site import promised_starts
 from rota.core.states import WAITING, State
+from rota.core.stored import StoredAttempt, StoredJob, job_from_row
 from rota.manager.loop import clock
 from rota.manager.views.amounts import Attempted, amounts
 from rota.manager.views.expected_times import expected_views
@@ -22,7 +23,7 @@ from rota.plan.language.hostlist import fold
 from rota.plan.placement import Given, Planned
 from rota.plan.reasons import Waits
 from rota.plan.size import CORE, Size
-from rota.store.base import StoredAttempt, StoredEvent, StoredJob
+from rota.store.base import StoredEvent
 from rota.store.segments import Missing
 from rota.wire.views import (
     AmountsView,
@@ -38,30 +39,6 @@ from rota.wire.views import (
 )
 
 _CONDITIONS = {Condition.OK: "", Condition.ANY: "afterany:", Condition.NOT_OK: "afternotok:"}
-
-
-def job_from_row(row: StoredJob, spec: Spec) -> Job:
-    """The job as it was last written."""
-    return Job(
-        id=row.id,
-        key=row.key,
-        spec=spec,
-        spec_id=row.spec_id,
-        cmd=row.cmd,
-        state=State(row.state),
-        submission=row.submission,
-        submitted_at=row.submitted_at,
-        attempt=row.attempt,
-        tries=row.tries,
-        reason=Reason(row.reason_code, row.reason_message or "") if row.reason_code else None,
-        ready_at=row.ready_at,
-        due_at=row.due_at,
-        ended_at=row.ended_at,
-        after=row.after,
-        floor=row.floor,
-        input_bytes=row.input_bytes,
-        element=Element(row.array, row.index) if row.array is not None and row.index is not None else None,
-    )
 
 
 def view(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.store.base import StoredAttempt
+from rota.core.stored import StoredAttempt
 from rota.store.past import PastAttempt, PastSum
 
 

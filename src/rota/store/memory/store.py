@@ -19,22 +19,18 @@ from rota.core.jobs.job import Parent, Spec, command_from_text, command_to_text
 from rota.core.jobs.report_groups import is_in
 from rota.core.output.output_blocks import Output
 from rota.core.states import TERMINAL, State
+from rota.core.stored import OBSERVATIONS, StoredAttempt, StoredJob, StoredRunner, StoreSnapshot, output_of
 from rota.errors import Bug, NotFound, StoreFull
 from rota.store.base import (
-    OBSERVATIONS,
     Accounts,
     Brief,
     Clause,
     Order,
     Point,
     RunningAttempt,
-    StoredAttempt,
     StoredEvent,
-    StoredJob,
     StoredSubmission,
-    StoreSnapshot,
     folded,
-    output_of,
 )
 from rota.store.memory.past import past_attempt, past_sum
 from rota.store.memory.sums import MemorySums
@@ -310,7 +306,7 @@ class MemoryStore:
             env_ids={digest: n for n, (digest, _) in self._envs.items()},
             outcomes=bytes(outcomes),
             tally=dict(self._tally),
-            runners=[row for n, row in sorted(self._runners.items()) if n in holding],
+            runners=[StoredRunner(*row) for n, row in sorted(self._runners.items()) if n in holding],
             meta=dict(self._meta),
             next_job=next_job,
             next_spec=max(0, 0, *self._specs) + 1,

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Final
 
 from rota.core.changes import Changes
-from rota.store.base import OBSERVATIONS
+from rota.core.stored import OBSERVATIONS
 from rota.store.sqlite.statements import statements
 
 #: A group with more observations than this is cut back to its newest: rarely, and many at a time.

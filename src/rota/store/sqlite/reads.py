@@ -20,8 +20,9 @@ import msgspec
 
 from rota.core.jobs.job import Parent, command_from_text
 from rota.core.output.output_blocks import Output
+from rota.core.stored import StoredAttempt, StoredJob
 from rota.errors import NotFound, StoreFailed
-from rota.store.base import Brief, Clause, Order, StoredAttempt, StoredEvent, StoredJob, StoredSubmission
+from rota.store.base import Brief, Clause, Order, StoredEvent, StoredSubmission
 from rota.store.sqlite import json_columns, ordering
 from rota.store.sqlite.clauses import MOST_PARTS, JobsPart, hide_uploads, parts_of
 from rota.store.sqlite.keys import Keys

@@ -11,8 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from rota.core.jobs.job import Spec, command_from_text
+from rota.core.stored import OBSERVATIONS, StoredAttempt, StoredJob, StoredRunner, StoreSnapshot
 from rota.errors import StoreFailed
-from rota.store.base import OBSERVATIONS, StoredAttempt, StoredJob, StoreSnapshot
 from rota.store.sqlite import json_columns
 from rota.store.sqlite.database import damaged
 from rota.store.sqlite.statements import statements
@@ -100,7 +100,7 @@ def _read(connection: sqlite3.Connection) -> StoreSnapshot:
         env_ids=dict(rows("all_envs")),
         outcomes=_outcomes(connection, below=next_job),
         tally={(group, state): n for group, state, n in rows("all_tally")},
-        runners=rows("open_runners"),
+        runners=[StoredRunner(*row) for row in rows("open_runners")],
         meta=dict(rows("all_meta")),
         next_job=next_job,
         next_spec=next_spec,

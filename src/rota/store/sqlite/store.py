@@ -18,8 +18,8 @@ import msgspec
 
 from rota.core.accounts.accounting import MINUTES_KEPT
 from rota.core.changes import Changes
+from rota.core.stored import OBSERVATIONS, StoreSnapshot
 from rota.errors import Bug, StoreFailed, StoreFull
-from rota.store.base import OBSERVATIONS, StoreSnapshot
 from rota.store.home.files import Ballast, ManagerLock, prepare_home
 from rota.store.past import Places
 from rota.store.sqlite import page_sums
