@@ -15,20 +15,17 @@ import msgspec
 
 from rota.core import effects as e
 from rota.core import events
+from rota.core.accounts.fair_share_usage import kept_hours
 from rota.core.answers import Acted, Added, entries_of, kept_of
-from rota.core.attempts.parts import PARTS
 from rota.core.engine import Engine
 from rota.core.invariants import broken
 from rota.core.jobs.dependencies import verdict
-from rota.core.jobs.job import Command, Condition, Element, Job, Outcome, Parent, Reason, Spec
-from rota.core.learning.estimate import largest_of
-from rota.core.recovery import OpenAttempt, Remembered, recover
-from rota.core.site.limits import minute_of_day
-from rota.core.site.manager_pause import PAUSED, YES
-from rota.core.site.plan_news import RESERVED, restore_reservations
-from rota.core.site.policy import SPENT, restore_spent
+from rota.core.jobs.job import Command, Condition, Job, Outcome, Parent, Spec
+from rota.core.recovery.recover import recover
+from rota.core.recovery.starting import starting_changes
+from rota.core.restart import Restart, first_seat
 from rota.core.states import LEASED, RETRYABLE, TERMINAL, State
-from rota.core.stored import StoredJob
+from rota.core.stored import StoreSnapshot, job_from_row
 from rota.core.submit.identity import key_maker
 from rota.core.turn import Batch, Turn
 from rota.core.world import NO_JOB, World, evict_finished
@@ -56,16 +53,6 @@ class Entry:
 
 def spec(**fields: Any) -> Spec:
     return Spec(**{"user": "ann", "cwd": "/home/ann", "env": 1, **fields})
-
-
-def job_of(row: StoredJob, its_spec: Spec) -> Job:
-    return Job(
-        id=row.id, key=row.key, spec=its_spec, spec_id=row.spec_id, cmd=row.cmd, state=State(row.state),
-        submission=row.submission, submitted_at=row.submitted_at, attempt=row.attempt, tries=row.tries,
-        reason=Reason(row.reason_code, row.reason_message or "") if row.reason_code else None,
-        ready_at=row.ready_at, due_at=row.due_at, ended_at=row.ended_at, after=row.after, floor=row.floor,
-        input_bytes=row.input_bytes, element=Element(row.array, row.index or 0) if row.array else None,
-    )  # fmt: skip
 
 
 @dataclass
@@ -105,47 +92,32 @@ class Machine:
         self._generation += 1
         self.open, self.committing = Batch(), None
         self.uploads.clear()
-        self.world = self.recovered()
+        snapshot = self.store.load()
+        self.store.commit(starting_changes(snapshot))
+        self.world = self._recover(snapshot)
         self.world.special_hosts = dict.fromkeys(("deploy", "cosystem"), next(iter(self.capacity), ""))
         self.engine = Engine(self.world, lost_after_s=LOST_AFTER_S)
-        stored = self.store.load().specs
-        self._spec_ids = {each: n for n, each in stored.items()}
+        self._spec_ids = {each: n for n, each in snapshot.specs.items()}
 
     def recovered(self) -> World:
         """A new world from what is on disk."""
         snapshot = self.store.load()
-        world = World(Planning(first_seat=self._generation * 1_000_000 + 1))
-        for host, capacity in self.capacity.items():
-            world.capacity[host] = capacity
-            world.placement.host_known(host, capacity)
-        world.largest = largest_of(list(self.capacity.values()))
-        world.placement.limits.minute = minute_of_day(world, self.wall)
-        recover(
-            world,
-            jobs=[job_of(row, snapshot.specs[row.spec_id]) for row in snapshot.jobs],
-            open_attempts=[
-                OpenAttempt(
-                    row.job, row.number, row.token, row.runner, row.host, row.leased_at, row.started_at,
-                    row.pid or 0, row.seat or 0, row.size, row.given,
-                )
-                for row in snapshot.open_attempts
-            ],
-            specs=snapshot.specs,
-            outcomes=snapshot.outcomes,
-            tally=snapshot.tally,
-            next_job=snapshot.next_job,
-            mono=self.mono,
-            remembered=Remembered(
-                limits=snapshot.limits, dep_groups=snapshot.dep_groups, bad_members=snapshot.bad_members,
-                edges=snapshot.edges, edge_specs=snapshot.edge_specs, observations=snapshot.observations,
-                site=snapshot.site, parts=snapshot.meta.get(PARTS) or "", replaced=snapshot.replaced,
-                host_states=snapshot.host_states,
+        starting_changes(snapshot)  # only for what it removes from the snapshot
+        return self._recover(snapshot)
+
+    def _recover(self, snapshot: StoreSnapshot) -> World:
+        first, end = kept_hours(self.wall)
+        return recover(
+            Planning(first_seat=first_seat(self._generation)),
+            Restart(
+                snapshot=snapshot,
+                wall=self.wall,
+                mono=self.mono,
+                generation=self._generation,
+                hosts=self.capacity,
+                usage=self.store.accounts(first=first, end=end).rows,
             ),
-        )  # fmt: skip
-        world.paused = snapshot.meta.get(PAUSED) == YES
-        restore_reservations(world, snapshot.meta.get(RESERVED) or "{}")
-        restore_spent(world, snapshot.meta.get(SPENT) or "[]")
-        return world
+        )
 
     def crash(self) -> None:
         """kill -9 of the manager, and its start. Everybody has to connect again."""
@@ -386,7 +358,7 @@ class Machine:
 
     def load(self, ids: list[int]) -> dict[int, Job]:
         specs = {n: each for each, n in self._spec_ids.items()}
-        return {row.id: job_of(row, specs[row.spec_id]) for row in self.store.jobs(ids)}
+        return {row.id: job_from_row(row, specs[row.spec_id]) for row in self.store.jobs(ids)}
 
     def act(self, verb: str, *ids: int, **flags: Any) -> int:
         """kill, hold, release, retry, remove, confirm-dead; the number of the request."""

@@ -63,6 +63,8 @@ def view(world: World) -> dict[str, object]:
         "children": {parent: set(entries) for parent, entries in world.children.items()},
         "outcomes": bytes(world.outcomes).rstrip(bytes([NO_JOB])),
         "finished": {group: counts[min(TERMINAL) :] for group, counts in world.counts.items() if any(counts)},
+        "hosts": world.host_states,
+        "scripts": (world.server_hooks.tries, world.server_hooks.epilogues),
         "leases": {id: sorted(runner.leases) for id, runner in world.runners.items() if runner.leases},
     }
 

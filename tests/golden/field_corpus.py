@@ -28,11 +28,11 @@ from rota.core.admission.limit_uses import resolve
 from rota.core.admission.spec_checks import check_spec
 from rota.core.jobs.job import Command, Spec
 from rota.core.states import State
+from rota.core.stored import StoredJob
 from rota.core.submit.identity import key_maker
 from rota.errors import BadInput
 from rota.manager.views.rows import view
 from rota.plan.policy.limits import Limit, Limits
-from rota.store.base import StoredJob
 from rota.wire.specs import spec_from, wanted_limits
 
 FILE = Path(__file__).with_name("fields.json.xz")

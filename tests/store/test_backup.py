@@ -17,7 +17,7 @@ import pytest
 from committer import SIZE, batch
 from rows import an_add, changes
 
-from rota.core.restored_leases import RESTORED_AT, RESTORED_LEASES
+from rota.core.recovery.restored_leases import RESTORED_AT, RESTORED_LEASES
 from rota.core.site.manager_pause import PAUSED, YES
 from rota.errors import BadInput, EnvironmentFault, NotFound, RotaError, StoreRefused
 from rota.store.home.backup import back_up

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from rota.core import events
 from rota.core.accounts.accounting import HOUR_S
-from rota.core.accounts.fair_share_usage import restore_usage, usage_now
+from rota.core.accounts.fair_share_usage import usage_now
 from rota.core.world import World
-from rota.plan.dispatch.planning import Planning
 from rota.plan.policy.policy import FairShare
 from tests.core.machine import Machine
 
@@ -19,10 +18,7 @@ FOREVER = FairShare(half_life_s=1e12)
 
 def restarted(machine: Machine) -> World:
     """A world that knows only what the store does."""
-    world = World(Planning())
-    end = int(machine.wall // HOUR_S) + 1
-    restore_usage(world, machine.store.accounts(first=0, end=end).rows, end=end)
-    return world
+    return machine.recovered()
 
 
 @given(

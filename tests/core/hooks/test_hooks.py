@@ -10,7 +10,6 @@ import pytest
 from rota.core import effects as e
 from rota.core import events
 from rota.core.attempts.leases import LeaseRef, NodeFault
-from rota.core.hooks.server_scripts import HOOKS, restore_hooks
 from rota.core.jobs.job import Outcome
 from rota.core.machines.fencing import to_fence
 from rota.core.machines.suspected_hosts import to_heal
@@ -32,7 +31,6 @@ class Scripted(Machine):
         self.world.server_hooks.prologue = self.prologue
         self.world.server_hooks.epilogue = self.epilogue
         self.world.placement.ahead = not self.prologue
-        restore_hooks(self.world, self.store.load().meta.get(HOOKS) or "")
 
     def with_scripts(self, *, prologue: bool = False, epilogue: bool = False) -> None:
         self.prologue, self.epilogue = prologue, epilogue

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from rota.core import effects as e
-from rota.core import events, restored_leases
+from rota.core import events
+from rota.core.changes import Changes
+from rota.core.recovery.restored_leases import RESTORED_AT, RESTORED_LEASES
 from rota.core.site.manager_pause import leased, why_nothing_starts
 from rota.core.states import State
 from rota.plan.size import Size
@@ -185,9 +188,10 @@ def test_a_job_can_be_killed_while_its_lease_is_being_called_back(m: Machine) ->
 def restored_from_backup(m: Machine, *jobs: int) -> None:
     """The manager starts from a copy of its present database; everybody else has gone on."""
     attempts = [(id, m.world.jobs[id].attempt) for id in jobs]
+    changes = Changes()
+    changes.meta = {RESTORED_AT: f"{m.wall}", RESTORED_LEASES: msgspec.json.encode(attempts).decode()}
+    m.store.commit(changes)
     m.crash()
-    restored_leases.declare_lost(m.world, restored_leases.mark_restored(m.world, attempts), why="restored")
-    m.check()
 
 
 def test_what_a_backup_says_is_leased_is_lost_until_somebody_knows(m: Machine) -> None:
@@ -258,3 +262,15 @@ def test_recalled_leases_are_named_one_by_one(m: Machine) -> None:
     lease = m.world.jobs[id].lease
     assert lease is not None
     assert recall.leases == [(id, 1, lease.token)]
+
+
+def test_a_second_start_from_a_backup_doubts_its_leases_and_waits_for_their_runners(m: Machine) -> None:
+    id = sent_but_not_delivered(m)
+    runner(m).incoming.clear()
+    restored_from_backup(m, id)
+    assert m.state(id) is S.LOST
+    m.crash()
+    assert m.state(id) is S.SCHEDULED
+    m.join(runner(m))
+    m.pump()
+    assert m.state(id) is S.FAILED

@@ -6,8 +6,7 @@ cores: the walltime, else the estimate, from the user or not.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from rota.core.accounts.accounting import (
     CORE_HOUR_US,
@@ -19,20 +18,28 @@ from rota.core.accounts.accounting import (
 )
 from rota.core.accounts.amounts import cores_of
 from rota.core.attempts.parts import all_leased
+from rota.core.restart import Restart
 from rota.core.world import World
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import FairShare, Policy
 from rota.plan.policy.usage_history import KEPT_S, UserProject
 from rota.plan.size import CORE
 
-KEPT_HOURS: Final = int(KEPT_S // HOUR_S)
+_KEPT_HOURS: Final = int(KEPT_S // HOUR_S)
 
 
-def restore_usage(world: World, rows: Iterable[tuple[Any, ...]], *, end: int) -> None:
-    """Restore the history from stored account rows up to hour `end`."""
+def kept_hours(wall: float) -> tuple[int, int]:
+    """The hours whose accounts fair share needs: the first, and the one after the last."""
+    end = int(wall // HOUR_S) + 1
+    return end - _KEPT_HOURS, end
+
+
+def restore_usage(world: World, restart: Restart) -> None:
+    """Restore the history from the accounts."""
+    _first, end = kept_hours(restart.wall)
     steps: dict[UserProject, list[tuple[int, int, int]]] = {}
     add = world.usage_history.add
-    for hour, user, project, _queue, *row in rows:
+    for hour, user, project, _queue, *row in restart.usage:
         used, asked = row[USED], row[GIVEN]
         if used or asked:
             add((user, project), used / 1e6, asked / 1e6, hour * HOUR_S)

@@ -16,6 +16,7 @@ from rota.core.effects import RunServerScript, SendWork, StopServerScript
 from rota.core.hooks.hook_records import Epilogue, StoredHooks
 from rota.core.jobs.job import AttemptEnd, Job, Lease, Reason
 from rota.core.jobs.report_groups import first_of
+from rota.core.restart import Restart
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import World, move
@@ -119,10 +120,10 @@ def store_hooks(world: World, turn: Turn) -> None:
     turn.changes.meta[HOOKS] = msgspec.json.encode(kept).decode()
 
 
-def restore_hooks(world: World, text: str) -> None:
+def restore_hooks(world: World, restart: Restart) -> None:
     """Restore what `store_hooks` stored. Prologues start again with their jobs; the caller must start the
     epilogues."""
-    if text:
+    if text := restart.snapshot.meta.get(HOOKS):
         kept = msgspec.json.decode(text, type=StoredHooks)
         world.server_hooks.tries = {job: tries for job, tries in kept.tries.items() if job in world.jobs}
         world.server_hooks.epilogues = {(each.job, each.attempt): each for each in kept.epilogues}

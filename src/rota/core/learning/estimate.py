@@ -5,6 +5,8 @@ Connects the world with the models (`core.learning.model`) and the rules for siz
 
 from __future__ import annotations
 
+from typing import Any
+
 from rota.core.accounts.amounts import given_s, observed_asked
 from rota.core.effects import SendReply
 from rota.core.events import LearningForgotten
@@ -13,6 +15,7 @@ from rota.core.learning.model import CachedSize, Model
 from rota.core.learning.next_attempt_size import Decision, advice, after_failure, decide
 from rota.core.learning.observation import LACKED, Observation, at_most, to_row
 from rota.core.learning.program import program_of
+from rota.core.restart import Restart
 from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import NotFound
@@ -107,6 +110,15 @@ def offer(world: World, jobs: list[Job]) -> None:
     for size, ids in by_size.items():
         terms = jobs[0].spec_id if spec.on_terms else 0
         world.placement.offer(Need(size or spec.size, spec.limits, terms), priority=spec.priority, jobs=ids)
+
+
+def restore_models(world: World, restart: Restart) -> None:
+    """Restore the most recent models from the stored observations."""
+    rows: dict[str, list[Any]] = {}
+    for name, *row in restart.snapshot.observations:
+        rows.setdefault(name, []).append(tuple(row))
+    newest = sorted(rows, key=lambda name: max(row[1] for row in rows[name]))
+    world.models = {name: Model.from_rows(rows[name]) for name in newest[-MOST_MODELS:]}
 
 
 def learn(

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from typing import Final
 
 from rota.core.accounts.accounting import micros
+from rota.core.restart import Restart
 from rota.core.turn import Turn
 from rota.core.world import World
 
@@ -26,6 +27,12 @@ STATES: Final = (BUSY, DRAINING, IDLE, DRAINED, SUSPECTED, CLOSED, ASLEEP, AWAY,
 
 #: Grace after a restart: so long, a host is not taken for away, because its runner may be reconnecting.
 RETURN_S: Final = 60.0
+
+
+def restore_host_states(world: World, restart: Restart) -> None:
+    """Restore the last written states. Hosts whose runners answered are awaited."""
+    world.host_states = dict(restart.snapshot.host_states)
+    world.awaited_hosts = {host for host, (state, _at) in world.host_states.items() if state != AWAY}
 
 
 def record_host_states(world: World, turn: Turn) -> None:

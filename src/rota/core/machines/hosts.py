@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 
 from rota.core.attempts.noop_jobs import is_noop_runner
+from rota.core.learning.estimate import largest_of
+from rota.core.restart import Restart
 from rota.core.world import Runner, World
 from rota.plan.site.clock import Clock
 from rota.plan.site.records import KINDS
@@ -62,10 +62,18 @@ def own_resources(world: World) -> dict[str, list[int]]:
     return world.own_resources
 
 
-def restore_site(world: World, stored: Mapping[tuple[str, str], str]) -> None:
+def restore_hosts(world: World, restart: Restart) -> None:
+    """Make the hosts of the pool known to the placement."""
+    for host, capacity in restart.hosts.items():
+        world.capacity[host] = capacity
+        world.placement.host_known(host, capacity)
+    world.largest = largest_of(list(world.capacity.values()))
+
+
+def restore_site(world: World, restart: Restart) -> None:
     """Load the records of the site. Kinds of a later version are ignored."""
     world.site = {kind: {} for kind in KINDS}
-    for (kind, name), text in stored.items():
+    for (kind, name), text in restart.snapshot.site.items():
         if kind in world.site:
             world.site[kind][name] = msgspec.json.decode(text)
     own_resources(world)

@@ -15,6 +15,7 @@ from rota.core.attempts.parts import all_leased
 from rota.core.effects import DismissRunner
 from rota.core.learning.estimate import largest_of
 from rota.core.machines.hosts import own_resources
+from rota.core.restart import Restart
 from rota.core.site.record_checks import check_record
 from rota.core.turn import NO_JOB_ID, Turn
 from rota.core.world import Runner, World
@@ -78,7 +79,7 @@ def register_node(world: World, turn: Turn, host: str, facts: NodeFacts) -> None
         world.largest = largest_of(list(world.capacity.values()))
 
 
-def restore_nodes(world: World) -> None:
+def restore_nodes(world: World, _restart: Restart) -> None:
     """After a restart, make known nodes known to the placement. Their agents may or may not come back."""
     for host in world.site["node"]:
         record = node_record(world.site, host)

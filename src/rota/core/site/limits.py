@@ -12,7 +12,9 @@ import msgspec
 from rota.core.attempts.parts import all_leased
 from rota.core.effects import RecallLeases, SendReply
 from rota.core.events import LimitsDeclared
+from rota.core.restart import Restart
 from rota.core.site.manager_pause import unstarted
+from rota.core.stored import StoreSnapshot
 from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import BadInput, NotFound
@@ -67,6 +69,25 @@ def _window(text: str) -> Window:
     if start > 24 * 60 or end > 24 * 60 or start % (24 * 60) == end % (24 * 60):
         raise BadInput(f"'{text[:40]}' is no span of hours within a day", hint="write them like 22:00-06:00")
     return Window(start % (24 * 60), end)
+
+
+def restore_limits(world: World, restart: Restart) -> None:
+    """Restore the declarations."""
+    limits = world.placement.limits
+    limits.minute = minute_of_day(world, restart.wall)
+    for text in restart.snapshot.limits.values():
+        limits.declare(msgspec.json.decode(text, type=Limit))
+
+
+def unused_array_limits(snapshot: StoreSnapshot) -> list[str]:
+    """Limits of arrays without a live job: no later job can name them. Other limits stay until they are removed,
+    even if only jobs have declared them, since later jobs may name them."""
+    declared = {name: msgspec.json.decode(text, type=Limit) for name, text in snapshot.limits.items()}
+    by_jobs = {name for name, limit in declared.items() if limit.by_jobs and ARRAY_LIMIT.fullmatch(name)}
+    if by_jobs:
+        for number in {row.spec_id for row in snapshot.jobs}:
+            by_jobs.difference_update(use.name for use in snapshot.specs[number].limits)
+    return sorted(by_jobs)
 
 
 def on_limits_declared(world: World, turn: Turn, event: LimitsDeclared) -> None:

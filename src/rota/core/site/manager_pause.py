@@ -9,6 +9,7 @@ from rota.core.attempts.attempt import void_attempt
 from rota.core.effects import RecallLeases
 from rota.core.events import ManagerDrained, ManagerPaused, ManagerResumed
 from rota.core.jobs.job import Reason
+from rota.core.restart import Restart
 from rota.core.turn import Turn
 from rota.core.world import Runner, World
 
@@ -41,6 +42,11 @@ def unstarted(world: World, runner: Runner) -> list[tuple[int, int, int]]:
         if job.lease is not None and job.lease.started_at is None and job.lease.withheld is None:
             found.append((id, job.attempt, job.lease.token))
     return found
+
+
+def restore_pause(world: World, restart: Restart) -> None:
+    """A pause outlives the manager."""
+    world.paused = restart.snapshot.meta.get(PAUSED) == YES
 
 
 def leased(world: World) -> int:

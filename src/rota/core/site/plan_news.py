@@ -11,6 +11,7 @@ from rota.core.attempts.suspension import resume_now
 from rota.core.effects import KillAttempts
 from rota.core.jobs.dependencies import end_job
 from rota.core.jobs.job import Reason
+from rota.core.restart import Restart
 from rota.core.site.policy import remember_spent
 from rota.core.site.promised_starts import note_moves
 from rota.core.states import State
@@ -90,7 +91,7 @@ def _remember_reservations(world: World, turn: Turn, changed: dict[int, Reserved
     turn.changes.meta[RESERVED] = msgspec.json.encode(kept).decode()
 
 
-def restore_reservations(world: World, text: str) -> None:
+def restore_reservations(world: World, restart: Restart) -> None:
     """Load what `_remember_reservations` stored."""
-    found = msgspec.json.decode(text, type=dict[int, Reserved])
+    found = msgspec.json.decode(restart.snapshot.meta.get(RESERVED) or "{}", type=dict[int, Reserved])
     world.reserved = {id: what for id, what in found.items() if id in world.jobs}

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from rota.core.restart import Restart
 from rota.core.states import TERMINAL
 from rota.core.turn import Turn
 from rota.core.world import World
@@ -51,9 +52,10 @@ def remember_spent(world: World, turn: Turn, spent: dict[Spent, int]) -> None:
     turn.changes.meta[SPENT] = msgspec.json.encode(list(spent.items())).decode()
 
 
-def restore_spent(world: World, text: str) -> None:
+def restore_spent(world: World, restart: Restart) -> None:
     """Load what `remember_spent` stored."""
-    world.spent = dict(msgspec.json.decode(text, type=list[tuple[Spent, int]]))
+    stored = restart.snapshot.meta.get(SPENT) or "[]"
+    world.spent = dict(msgspec.json.decode(stored, type=list[tuple[Spent, int]]))
 
 
 # ------------------------------------------------------------------ checks

@@ -22,26 +22,22 @@ import msgspec
 
 from rota import __version__, config
 from rota.boot import boot_id, since_boot
-from rota.core import restored_leases
-from rota.core.accounts.accounting import HOUR_S
-from rota.core.accounts.fair_share_usage import KEPT_HOURS, restore_usage
-from rota.core.changes import Changes
-from rota.core.hooks.server_scripts import HOOKS, restore_hooks
-from rota.core.restored_leases import RESTORED_AT, RESTORED_FROM, RESTORED_LEASES, RESTORED_SEEN
-from rota.core.site.manager_pause import PAUSED, YES
-from rota.core.site.plan_news import RESERVED, restore_reservations
-from rota.core.site.policy import SPENT, restore_spent
+from rota.core.accounts.fair_share_usage import kept_hours
+from rota.core.recovery.recover import recover
+from rota.core.recovery.starting import starting_changes
+from rota.core.restart import Restart, first_seat
 from rota.core.stored import StoreSnapshot
-from rota.core.world import World
+from rota.core.submit.spec_library import Library
 from rota.errors import Bug, EnvironmentFault, RotaError
 from rota.home import Home, ManagerFile, check_private
+from rota.host import local_zone
 from rota.logs import log_to
 from rota.manager.host import gateway
 from rota.manager.loop import clock
 from rota.manager.loop.deployment import Deployment
-from rota.manager.loop.recovery import library_from, unused_limits, world_from
 from rota.manager.loop.service import Manager
 from rota.manager.peers.tls_listener import TlsListener
+from rota.plan.dispatch.planning import Planning
 from rota.pools.base import Pool
 from rota.pools.local import LocalPool
 from rota.settings import Settings
@@ -201,26 +197,30 @@ def _recover(
 ) -> Manager:
     snapshot = store.load()
     generation = int(snapshot.meta.get("generation", "0")) + 1
-    changes = Changes()
     book = tokens.open_home(home.tokens, now=time.time())
     clock.begin(_beginning(snapshot, book))
-    changes.meta = {"generation": str(generation), "deployment": deployment, clock.CLOCK: clock.reading().text()}
-    for name in unused_limits(snapshot):
-        changes.limits[name] = None
-        del snapshot.limits[name]
-    if restored_at := snapshot.meta.get(RESTORED_AT):
-        changes.meta[RESTORED_SEEN] = restored_at
+    changes = starting_changes(snapshot)
+    changes.meta |= {"generation": str(generation), "deployment": deployment, clock.CLOCK: clock.reading().text()}
     store.commit(changes)
-    world = world_from(snapshot, pool, wall=clock.now(), mono=time.monotonic(), generation=generation)
-    world.paused = snapshot.meta.get(PAUSED) == YES
-    restore_reservations(world, snapshot.meta.get(RESERVED) or "{}")
-    restore_spent(world, snapshot.meta.get(SPENT) or "[]")
-    restore_hooks(world, snapshot.meta.get(HOOKS) or "")
-    hour = int(clock.now() // HOUR_S) + 1
-    restore_usage(world, store.accounts(first=hour - KEPT_HOURS, end=hour).rows, end=hour)
-    _doubt_restored(world, snapshot.meta)
-    library = library_from(snapshot)
-    del snapshot
+    wall = clock.now()
+    first, end = kept_hours(wall)
+    restart = Restart(
+        snapshot=snapshot,
+        wall=wall,
+        mono=time.monotonic(),
+        generation=generation,
+        hosts={host.host: host.capacity for host in pool.hosts()},
+        zone=local_zone(),
+        usage=store.accounts(first=first, end=end).rows,
+    )
+    world = recover(Planning(first_seat=first_seat(generation)), restart)
+    library = Library(
+        specs=snapshot.specs,
+        env_ids=snapshot.env_ids,
+        next_spec=snapshot.next_spec,
+        next_env=snapshot.next_env,
+    )
+    del snapshot, restart
     # Jobs form no reference cycles: collecting a million of them repeatedly would find nothing.
     gc.collect()
     gc.freeze()
@@ -243,19 +243,6 @@ def _beginning(snapshot: StoreSnapshot, book: TokenBook) -> float:
         at_stake=bool(snapshot.jobs) or any(newest < at for at in expire),
         now=now,
     )
-
-
-def _doubt_restored(world: World, meta: dict[str, str]) -> None:
-    """In a restored database, jobs that were leased at the time of the backup may have ended since."""
-    restored_at = meta.get(RESTORED_AT)
-    if not restored_at:
-        return
-    leases = msgspec.json.decode(meta.get(RESTORED_LEASES) or "[]", type=list[tuple[int, int]])
-    jobs = restored_leases.mark_restored(world, leases)
-    if meta.get(RESTORED_SEEN) != restored_at:
-        origin = meta.get(RESTORED_FROM) or "a backup"
-        why = f"restored at {restored_at} from {origin} in which it was leased; what became of it is unknown"
-        restored_leases.declare_lost(world, jobs, why=why)
 
 
 # ------------------------------------------------------------------ listening

@@ -20,7 +20,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from rota.core.restored_leases import RESTORED_AT, RESTORED_FROM, RESTORED_LEASES
+from rota.core.recovery.restored_leases import RESTORED_AT, RESTORED_FROM, RESTORED_LEASES
 from rota.core.site.manager_pause import PAUSED, YES
 from rota.errors import BadInput, NotFound, RotaError, StoreRefused
 from rota.store.home import identity

@@ -1,38 +1,32 @@
-"""Rebuild the world from the store. Recovering twice equals recovering once."""
+"""Restores jobs, their leases, and the queue of ready jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from heapq import heapify
-from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from rota.core.attempts.noop_jobs import is_noop_runner, restore_noop
-from rota.core.attempts.parts import first_holders, kept_leases, restore_parts
+from rota.core.attempts.parts import PARTS, first_holders, kept_leases, restore_parts
 from rota.core.attempts.seats import adopt_seat, take_lease
 from rota.core.attempts.suspension import restore_suspension
 from rota.core.jobs.dependencies import changed_parents, register_dependencies, update_dependents, waiting_state
-from rota.core.jobs.job import AttemptEnd, Job, Lease, Parent, Spec
-from rota.core.learning.estimate import MOST_MODELS, offer
-from rota.core.learning.model import Model
-from rota.core.machines.host_usage import AWAY
-from rota.core.machines.hosts import restore_site
-from rota.core.machines.nodes import restore_nodes
+from rota.core.jobs.job import AttemptEnd, Job, Lease, Parent
+from rota.core.learning.estimate import offer
 from rota.core.machines.runners import make_host
-from rota.core.site.planning_terms import WorldTerms
+from rota.core.restart import Restart
 from rota.core.states import LEASED, State
+from rota.core.stored import job_from_row
 from rota.core.world import OPEN, Runner, World, move
 from rota.plan.need import Need
 from rota.plan.placement import Given
-from rota.plan.policy.limits import Limit
 from rota.plan.size import Size
 
 _WAITS = (State.READY, State.DEPENDENT, State.BLOCKED)
 
 
-class OpenAttempt(Struct, frozen=True):
+class OpenLease(Struct, frozen=True):
     """A lease without a recorded end, or with parts that are still open."""
 
     job: int
@@ -50,67 +44,38 @@ class OpenAttempt(Struct, frozen=True):
     ended: AttemptEnd | None = None  #: how it ended, if only its parts are left
 
 
-class Remembered(Struct, frozen=True, kw_only=True):
-    """What a deployment knows besides its jobs; see `store.base.Snapshot`."""
-
-    limits: dict[str, str] = {}
-    dep_groups: dict[str, int] = {}
-    bad_members: list[tuple[int, int]] = []
-    edges: list[tuple[Parent, int]] = []
-    edge_specs: dict[int, int] = {}
-    observations: list[tuple[Any, ...]] = []
-    site: dict[tuple[str, str], str] = {}
-    host_states: dict[str, tuple[str, int]] = {}
-    parts: str = ""  #: see `core.attempts.parts.store_parts`
-    replaced: list[int] = []
-
-
-def recover(
-    world: World,
-    *,
-    jobs: list[Job],
-    open_attempts: list[OpenAttempt],
-    specs: dict[int, Spec],
-    outcomes: bytes,
-    tally: dict[tuple[str, int], int],
-    next_job: int,
-    mono: float,
-    remembered: Remembered,
-) -> None:
-    """Fill an empty world. The placement must know the hosts already.
-
-    Leased jobs keep their lease, with a fresh heartbeat timeout: a runner that lives will join and report what it
-    holds. The stored state of a job is that of its last unusual change, so an open lease counts more.
-    """
-    world.placement.terms = WorldTerms(world)
-    world.specs = specs
-    world.next_job = next_job
-    world.outcomes = bytearray(outcomes)
-    for id in remembered.replaced:
+def restore_jobs(world: World, restart: Restart) -> None:
+    """Load the jobs in memory and the outcomes of all others. Waiting jobs count as dependent until
+    `restore_leases_and_queue` knows more."""
+    snapshot = restart.snapshot
+    specs = world.specs = snapshot.specs
+    world.next_job = snapshot.next_job
+    world.outcomes = bytearray(snapshot.outcomes)
+    for id in snapshot.replaced:
         world.mark_replaced(id)
-    for (group, state), number in tally.items():
+    for (group, state), number in snapshot.tally.items():
         world.counts[group][state] += number
-    leases = _with_parts(open_attempts, remembered.parts)
-    for job in jobs:
+    for row in snapshot.jobs:
+        job = job_from_row(row, specs[row.spec_id])
         world.jobs[job.id] = job
         world.keys[job.key] = job.id
         world.outcomes[job.id] = OPEN
         if job.state in _WAITS:
-            job.state = State.DEPENDENT  # blocked jobs are found below, once all outcomes are known
-    for text in remembered.limits.values():
-        world.placement.limits.declare(msgspec.json.decode(text, type=Limit))
-    restore_site(world, remembered.site)
-    restore_nodes(world)
-    world.host_states = dict(remembered.host_states)
-    world.awaited_hosts = {host for host, (state, _at) in world.host_states.items() if state != AWAY}
-    _restore_models(world, remembered)
-    _restore_groups(world, jobs, remembered)
+            job.state = State.DEPENDENT
+
+
+def restore_leases_and_queue(world: World, restart: Restart) -> None:
+    """Restore leases, and offer ready jobs to the placement.
+
+    The stored state of a job is that of its last unusual change, so an open lease counts more.
+    """
+    leases = _open_leases(restart)
     ready: dict[int, list[Job]] = {}
-    for job in jobs:
+    for job in world.jobs.values():
         waiting = register_dependencies(world, job) if job.after else State.READY
         lease = leases.get(job.id)
         if lease is not None:
-            _restore_lease(world, job, lease, mono)
+            _restore_lease(world, job, lease, restart.mono)
         elif job.state is State.DEPENDENT and waiting is State.READY:
             job.state = State.READY
             if job.ready_at is None:
@@ -121,18 +86,36 @@ def recover(
             ready.setdefault(job.spec_id, []).append(job)
         world.counts[job.spec.group][job.state] += 1
     heapify(world.delayed_until)
-    _block(world, jobs)
+    _block(world)
     for equal in ready.values():
         offer(world, equal)
 
 
-def _with_parts(open_attempts: list[OpenAttempt], parts: str) -> dict[int, OpenAttempt]:
-    """Return the leases by job, including those of which only parts are left."""
-    leases = {attempt.job: attempt for attempt in open_attempts}
-    for id, kept in kept_leases(parts).items():
+def restore_runners(world: World, restart: Restart) -> None:
+    """Restore the processes of runners with open attempts."""
+    for row in restart.snapshot.runners:
+        world.runner_hosts[row.id] = row.host
+        if (runner := world.runners.get(row.id)) is not None:
+            runner.boot_id, runner.pid, runner.start_time = row.boot_id, row.pid, row.start_time
+
+
+def _open_leases(restart: Restart) -> dict[int, OpenLease]:
+    """The leases by job, including those of which only parts are left."""
+    snapshot, hosts = restart.snapshot, restart.hosts
+    known = hosts.keys() | {name for kind, name in snapshot.site if kind == "node"}
+    # The only host of a planned pool may have been renamed. Hosts of a delegated pool come with their runners.
+    local = next(iter(hosts), "")
+    leases: dict[int, OpenLease] = {}
+    for row in snapshot.open_attempts:
+        host = row.host if row.host in known or not local else local
+        leases[row.job] = OpenLease(
+            row.job, row.number, row.token, row.runner, host, row.leased_at, row.started_at, row.pid or 0,
+            row.seat or 0, row.size, row.given,
+        )  # fmt: skip
+    for id, kept in kept_leases(snapshot.meta.get(PARTS) or "").items():
         found = leases.get(id)
         if kept.ended is not None:
-            leases[id] = OpenAttempt(
+            leases[id] = OpenLease(
                 id, kept.attempt, kept.token, kept.runner, kept.host, kept.leased_at, kept.started_at, 0, 0,
                 kept.size, kept.given, kept.holders, kept.ended,
             )  # fmt: skip
@@ -141,7 +124,7 @@ def _with_parts(open_attempts: list[OpenAttempt], parts: str) -> dict[int, OpenA
     return leases
 
 
-def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> None:
+def _restore_lease(world: World, job: Job, found: OpenLease, mono: float) -> None:
     job.attempt = max(job.attempt, found.number)
     if job.ready_at is None and job.state not in LEASED:
         job.ready_at = found.leased_at  # no sign that it was outdated: see `dependencies.mark_outdated`
@@ -200,7 +183,7 @@ def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> N
     world.placement.started(seat, mono)
 
 
-def _restore_closing(world: World, job: Job, lease: Lease, found: OpenAttempt) -> None:
+def _restore_closing(world: World, job: Job, lease: Lease, found: OpenLease) -> None:
     """The attempt has ended and its parts perhaps not, so what it held is still taken."""
     lease.ended, lease.host = found.ended, found.host
     world.closing.add(job.id)
@@ -210,46 +193,10 @@ def _restore_closing(world: World, job: Job, lease: Lease, found: OpenAttempt) -
     world.placement.adopt_lease(found.host, job.need)
 
 
-def _restore_models(world: World, remembered: Remembered) -> None:
-    rows: dict[str, list[Any]] = {}
-    for name, *row in remembered.observations:
-        rows.setdefault(name, []).append(tuple(row))
-    newest = sorted(rows, key=lambda name: max(row[1] for row in rows[name]))
-    world.models = {name: Model.from_rows(rows[name]) for name in newest[-MOST_MODELS:]}
-
-
-def _restore_groups(world: World, jobs: Iterable[Job], remembered: Remembered) -> None:
-    """Restore dependency groups: members, and the groups that members wait for."""
-    groups, specs = world.groups, world.specs
-    for name, complete in remembered.dep_groups.items():
-        groups[name].known = True
-        groups[name].complete = complete
-    for id, spec_id in remembered.bad_members:
-        for name in specs[spec_id].dep_groups:
-            groups[name].join(id, State(world.outcome(id)))
-    for job in jobs:
-        for name in job.spec.dep_groups:
-            groups[name].join(job.id, State.DEPENDENT)
-    _restore_ancestry(world, remembered.edges)
-    for id, spec_id in remembered.edge_specs.items():
-        for name in specs[spec_id].dep_groups:
-            groups[name].wait_for(world.ancestry.get(id))
-    for group in groups.values():
-        group.announced = group.verdicts()
-
-
-def _restore_ancestry(world: World, edges: list[tuple[Parent, int]]) -> None:
-    parents: dict[int, list[Parent]] = {}
-    for parent, child in edges:
-        parents.setdefault(child, []).append(parent)
-    for child in parents:
-        world.ancestry.find(child, lambda id: parents.get(id, ()))
-
-
-def _block(world: World, jobs: Iterable[Job]) -> None:
+def _block(world: World) -> None:
     """Block jobs whose parents can never satisfy them, then their dependents, and so on."""
     pending: list[Parent] = []
-    for job in jobs:
+    for job in world.jobs.values():
         if job.state is State.DEPENDENT and job.id in world.blocked_by:
             move(world, job, State.BLOCKED)
             pending += changed_parents(world, job)

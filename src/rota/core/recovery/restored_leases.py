@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from rota.core.jobs.job import Job, Reason
+from rota.core.restart import Restart
 from rota.core.states import State
 from rota.core.world import World, move
 
@@ -18,6 +21,20 @@ RESTORED_AT = "restored_at"
 RESTORED_FROM = "restored_from"
 RESTORED_LEASES = "restored_leases"
 RESTORED_SEEN = "restored_seen"
+
+
+def doubt_restored(world: World, restart: Restart) -> None:
+    """In a restored database, jobs that were leased at the time of the backup may have ended since."""
+    meta = restart.snapshot.meta
+    restored_at = meta.get(RESTORED_AT)
+    if not restored_at:
+        return
+    leases = msgspec.json.decode(meta.get(RESTORED_LEASES) or "[]", type=list[tuple[int, int]])
+    jobs = mark_restored(world, leases)
+    if meta.get(RESTORED_SEEN) != restored_at:
+        origin = meta.get(RESTORED_FROM) or "a backup"
+        why = f"restored at {restored_at} from {origin} in which it was leased; what became of it is unknown"
+        declare_lost(world, jobs, why=why)
 
 
 def mark_restored(world: World, leases: Iterable[tuple[int, int]]) -> list[Job]:
