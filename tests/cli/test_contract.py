@@ -371,7 +371,7 @@ def test_the_token_of_a_node_is_listed_with_its_host(shared: Deployment) -> None
 def test_a_manager_makes_no_token_for_a_host_that_cannot_be(shared: Deployment, host: str) -> None:
     args = {"name": "odd", "role": "runner", "host": host}
     with shared.client() as client, pytest.raises(BadInput, match="cannot be the name of a node"):
-        client._call(Call(lambda n: m.Control(n, "token-add", args), NewTokenView))
+        client.ask(Call(lambda n: m.Control(n, "token-add", args), NewTokenView))
 
 
 def test_an_error_in_json_that_nobody_reads_is_no_traceback(shared: Deployment) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -221,13 +224,68 @@ def test_a_strange_answer_is_an_error_not_a_crash(tmp_path: Path) -> None:
 
 def test_every_call_of_one_client_is_a_call_of_the_other() -> None:
     def names(kind: type) -> set[str]:
-        return {name for name in vars(kind) if not name.startswith("_")}
+        return {name for name in dir(kind) if not name.startswith("_")}
 
-    # Browsers are served by the one that can wait for many things at once; a person opens the page with the other.
-    only_async = {"alive", "call", "connected", "ended", "feed", "welcome"}
-    assert names(Client) - {"ui_link"} == names(AsyncClient) - only_async
+    # The gateway keeps idle connections and looks after them.
+    only_async = {"alive", "call", "ended"}
+    assert names(Client) == names(AsyncClient) - only_async
     for name in names(Client):
-        assert getattr(Client, name).__doc__ or name == "act"
+        assert getattr(Client, name).__doc__
+        assert parameters(getattr(Client, name)) == parameters(getattr(AsyncClient, name))
+
+
+def parameters(method: Any) -> Any:
+    return inspect.signature(method).parameters if callable(method) else None
+
+
+def test_a_connection_serves_several_tasks_at_once(tmp_path: Path) -> None:
+    def script(conversation: Conversation, message: Any) -> None:
+        """The watch is answered last, and pairs of pages in the wrong order."""
+        if not isinstance(message, m.ListJobs):
+            return
+        if message.limit % 2:
+            conversation.reply(message.n, JobPage([], None, message.limit))
+            conversation.reply(message.n - 1, JobPage([], None, message.limit - 1))
+        if message.limit == 19:
+            conversation.reply(1, SettledView({"complete": 1}, []))
+
+    async def go(home: str) -> None:
+        async with await rota.connect_async(home) as client:
+            waiting = asyncio.create_task(client.wait("all"))
+            impatient = asyncio.create_task(client.wait("all", timeout=0.01))
+            with pytest.raises(TimedOut):
+                await impatient
+            pages = await asyncio.gather(*(client.jobs(limit=limit) for limit in range(20)))
+            assert [page.total for page in pages] == list(range(20))
+            assert (await waiting).counts == {"complete": 1}
+
+    with scripted(tmp_path, script) as (home, _):
+        asyncio.run(go(str(home)))
+
+
+def test_tasks_that_lose_their_connection_share_the_next_one(tmp_path: Path) -> None:
+    def script(conversation: Conversation, message: Any) -> None:
+        if conversation.number > 1:
+            accept_all(conversation, message)
+        elif len(conversation.heard) == 5:
+            conversation.close()
+
+    async def go(home: str) -> list[Any]:
+        async with await rota.connect_async(home) as client:
+            adds = [client.add(["true"]) for _ in range(4)]
+            return await asyncio.gather(*adds, client.status(), return_exceptions=True)
+
+    with scripted(tmp_path, script) as (home, manager):
+        *added, status = asyncio.run(go(str(home)))
+    assert [each.ids for each in added] == [[1]] * 4
+    assert isinstance(status, NoManager)
+    assert len(manager.conversations) == 2
+
+
+def test_the_blocking_client_is_derived_from_the_asynchronous_one() -> None:
+    tool = Path(__file__).parents[2] / "tools" / "blocking_client.py"
+    done = subprocess.run([sys.executable, tool, "--check"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_answers_of_the_engine_are_what_the_client_reads() -> None:

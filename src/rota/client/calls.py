@@ -1,6 +1,6 @@
 """Every call of a client: the request to send and how to decode the answer.
 
-No I/O: `Session` performs calls; `Client` and `AsyncClient` only move bytes.
+No I/O: `Session` performs calls; the clients only move bytes.
 """
 
 from __future__ import annotations

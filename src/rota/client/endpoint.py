@@ -13,6 +13,8 @@ from msgspec import Struct
 from rota.errors import BadInput, NoManager, RotaError
 from rota.home import Home, Mark
 
+#: How long an answer may take, in seconds; adding a million jobs gets ten times as much.
+TIMEOUT: Final = 60.0
 HOW_TO_START: Final = "start one with 'rota manager start'"
 
 

@@ -19,7 +19,7 @@ class LiveChannel:
     def __init__(self, client: Client, what: Opening) -> None:
         self._client = client
         self._session = client._conversation.session
-        self._talk = ChannelState(client._ask(self._session.open_channel(what), client._timeout))
+        self._talk = ChannelState(client._perform(self._session.open_channel(what), client._timeout))
 
     @property
     def room(self) -> int:

@@ -1,8 +1,8 @@
 """The protocol with a manager, without I/O: flows that say what to write and when to read.
 
 A flow is a generator. It yields bytes to write, `READ` when it needs more bytes (which are sent into it), or
-`Redial` when it needs a new connection; it returns its result. `Client` and `AsyncClient` only drive flows, so no
-logic exists twice.
+`Redial` when it needs a new connection; it returns its result. `rota.client.aio.connection` drives flows, and the
+driver of the blocking client is derived from it. `Conversation` decides what is done about a lost connection.
 """
 
 from __future__ import annotations
@@ -99,6 +99,10 @@ class Session:
     def refused(self) -> bool:
         """Has the manager refused the connection with an error?"""
         return self._broken is not None
+
+    def abandon(self) -> None:
+        """Have everything that waits for an answer raise `Disconnected`."""
+        self._broken = Disconnected()
 
     def open(self, role: str, token: str, home: Mark | None = None) -> Flow[m.Welcome]:
         """Authenticate, and name the home whose manager is wanted. Raises the manager's refusal."""
@@ -271,7 +275,8 @@ class Conversation:
         self.session = Session()
 
     def greet(self) -> Flow[m.Welcome]:
-        """A new session on a new connection."""
+        """A new session on a new connection. What still waits on the one before is told that it was lost."""
+        self.session.abandon()
         self.session = Session()
         return self.session.open(self.role, self.token, self.home)
 
@@ -283,6 +288,14 @@ class Conversation:
                 "the manager is of an earlier release, which cannot say that",
                 hint="restart it with 'rota manager stop' and 'rota manager start'; jobs go on meanwhile",
             )
+
+    def call(self, call: Call[T]) -> Flow[T]:
+        """Send a request and wait for its answer, on the connection that there is when the flow begins."""
+        return (yield from self.session.call(call))
+
+    def begin(self, stream: StreamCall[I, T]) -> Flow[int]:
+        """Open a stream."""
+        return (yield from self.session.begin(stream))
 
     def add(self, submission: str, batches: Iterable[UploadBatch], options: AddOptions) -> Flow[Added]:
         """Upload, on new connections if necessary. A repeat is harmless: the id of the submission is the same, and

@@ -1,0 +1,35 @@
+"""The client with all its operations, and how to connect it."""
+
+from __future__ import annotations
+
+import os
+
+from rota.client.aio.jobs import JobOperations
+from rota.client.aio.manager import ManagerOperations
+from rota.client.aio.site import SiteOperations
+from rota.client.aio.watching import WatchOperations
+from rota.client.endpoint import TIMEOUT, find
+from rota.home import Home
+
+
+class AsyncClient(JobOperations, WatchOperations, SiteOperations, ManagerOperations):
+    """A connection to a manager, with everything that it can be asked. Not for several threads at once."""
+
+
+async def connect_async(
+    home: str | os.PathLike[str] | None = None,
+    *,
+    address: str | None = None,
+    token: str | None = None,
+    timeout: float = TIMEOUT,
+) -> AsyncClient:
+    """Connect to the manager of a deployment (default: `$ROTA_HOME`, as for the command line).
+
+    With `address` ("HOST:PORT") by TLS, with a token; else over the Unix socket in the home.
+    Raises `NoManager` when none answers.
+
+        async with await rota.connect_async() as manager:
+            print((await manager.status()).counts)
+    """
+    place = Home.find(os.fspath(home) if home is not None else None)
+    return await AsyncClient._open(lambda: find(place, address=address, token=token), timeout=timeout)

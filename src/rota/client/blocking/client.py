@@ -1,0 +1,36 @@
+# Derived from rota/client/aio/client.py by `make client`: change it there.
+"""The client with all its operations, and how to connect it."""
+
+from __future__ import annotations
+
+import os
+
+from rota.client.blocking.jobs import JobOperations
+from rota.client.blocking.manager import ManagerOperations
+from rota.client.blocking.site import SiteOperations
+from rota.client.blocking.watching import WatchOperations
+from rota.client.endpoint import TIMEOUT, find
+from rota.home import Home
+
+
+class Client(JobOperations, WatchOperations, SiteOperations, ManagerOperations):
+    """A connection to a manager, with everything that it can be asked. Not for several threads at once."""
+
+
+def connect(
+    home: str | os.PathLike[str] | None = None,
+    *,
+    address: str | None = None,
+    token: str | None = None,
+    timeout: float = TIMEOUT,
+) -> Client:
+    """Connect to the manager of a deployment (default: `$ROTA_HOME`, as for the command line).
+
+    With `address` ("HOST:PORT") by TLS, with a token; else over the Unix socket in the home.
+    Raises `NoManager` when none answers.
+
+        with rota.connect() as manager:
+            print(manager.status().counts)
+    """
+    place = Home.find(os.fspath(home) if home is not None else None)
+    return Client._open(lambda: find(place, address=address, token=token), timeout=timeout)
