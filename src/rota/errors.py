@@ -89,6 +89,21 @@ class NoManager(EnvironmentFault):
     code = "no_manager"
 
 
+class NotDone(NoManager):
+    """Nothing of the request was done: the manager dropped it and starts anew. It may be sent again."""
+
+    code = "not_done"
+
+    def __init__(
+        self,
+        message: str = "the manager starts anew because of a bug; nothing was done",
+        *,
+        hint: str = "try again",
+        code: str = "",
+    ) -> None:
+        super().__init__(message, hint=hint, code=code)
+
+
 class StoreRefused(EnvironmentFault):
     """The store cannot be used: foreign, damaged, locked, too new, or on a network file system."""
 
@@ -140,6 +155,7 @@ _BY_CODE: dict[str, type[RotaError]] = {
         TimedOut,
         EnvironmentFault,
         NoManager,
+        NotDone,
         StoreRefused,
         StoreFull,
         StoreFailed,

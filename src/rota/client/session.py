@@ -17,7 +17,7 @@ from rota import __version__
 from rota.client import calls
 from rota.client.batches import UploadBatch
 from rota.client.calls import Call, StreamCall
-from rota.errors import BadInput, EnvironmentFault, NoManager, RotaError, WireError, from_code
+from rota.errors import BadInput, EnvironmentFault, NoManager, NotDone, RotaError, WireError, from_code
 from rota.home import Mark
 from rota.wire import codec
 from rota.wire import messages as m
@@ -34,6 +34,16 @@ READ: Final = b""
 WINDOW: Final = 4
 #: Waits before each attempt to reconnect during an `add`, in seconds.
 REDIALS: Final = (0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
+#: The same for a question whose connection was cut.
+_ASK_AGAIN: Final = (0.05, 0.2, 0.5, 1.0)
+#: The same for a manager that said that it starts anew: with many jobs that takes its time.
+_STARTS_ANEW: Final = (0.05, 0.1, 0.2, 0.3, 0.5, 0.5, 1.0, 1.0, 2.0, 2.0, 4.0, 4.0, 8.0, 8.0, 16.0)
+#: Requests that only ask: these may be repeated whatever became of the first one.
+_QUESTIONS: Final = (
+    *(m.ListJobs, m.Status, m.Show, m.Why, m.ReadOutput, m.ListLimits, m.GetSite, m.PlanFor, m.Gantt, m.ListPage),
+    *(m.GetGraph, m.GetAccounts, m.GetUsage, m.GetHistory, m.ListNodes, m.GetNode, m.ListQuotas, m.GetShares),
+)
+_ASKING_VERBS: Final = ("status", "doctor", "ping", "metrics", "settings", "token-check", "token-list")
 
 
 class Redial(Struct, frozen=True):
@@ -101,8 +111,8 @@ class Session:
         return self._broken is not None
 
     def abandon(self) -> None:
-        """Have everything that waits for an answer raise `Disconnected`."""
-        self._broken = Disconnected()
+        """Have everything that waits for an answer raise `Disconnected`, or what the manager said at the end."""
+        self._broken = self._broken or Disconnected()
 
     def open(self, role: str, token: str, home: Mark | None = None) -> Flow[m.Welcome]:
         """Authenticate, and name the home whose manager is wanted. Raises the manager's refusal."""
@@ -289,10 +299,6 @@ class Conversation:
                 hint="restart it with 'rota manager stop' and 'rota manager start'; jobs go on meanwhile",
             )
 
-    def call(self, call: Call[T]) -> Flow[T]:
-        """Send a request and wait for its answer, on the connection that there is when the flow begins."""
-        return (yield from self.session.call(call))
-
     def begin(self, stream: StreamCall[I, T]) -> Flow[int]:
         """Open a stream."""
         return (yield from self.session.begin(stream))
@@ -306,17 +312,47 @@ class Conversation:
         while True:
             try:
                 return (yield from self.session.upload(submission, source, sent, options))
+            except NotDone as error:
+                yield from self.redial(error)
             except Disconnected:
-                yield from self._redial(waits)
+                lost = Disconnected("the connection to the manager was lost while jobs were being added")
+                yield from self._redial(waits, lost)
 
-    def _redial(self, waits: Iterator[float]) -> Flow[None]:
+    def call(self, call: Call[T]) -> Flow[T]:
+        """Send a request and wait for its answer, on new connections if necessary.
+
+        A request is sent again if the manager said that nothing of it was done. One whose connection was cut
+        without that answer may have been done, so only questions are asked again.
+        """
+        waits = iter(_ASK_AGAIN)
+        while True:
+            try:
+                return (yield from self.session.call(call))
+            except NotDone as error:
+                yield from self.redial(error)
+            except Disconnected as error:
+                if not _only_asks(call.build(0)):
+                    raise
+                yield from self._redial(waits, error)
+
+    def redial(self, error: NotDone) -> Flow[None]:
+        """Connect again to a manager that starts anew. Raises the error if it does not come back."""
+        yield from self._redial(iter(_STARTS_ANEW), error)
+
+    def _redial(self, waits: Iterator[float], lost: RotaError) -> Flow[None]:
         for wait in waits:
             try:
                 yield Redial(wait)
             except NoManager:
                 continue
             return
-        raise Disconnected("the connection to the manager was lost while jobs were being added")
+        raise lost
+
+
+def _only_asks(message: m.Message) -> bool:
+    if isinstance(message, m.Control):
+        return message.verb in _ASKING_VERBS
+    return isinstance(message, _QUESTIONS) or (isinstance(message, m.Learned) and not message.forget)
 
 
 def first_batch(batches: Iterator[UploadBatch], empty: str) -> list[UploadBatch]:

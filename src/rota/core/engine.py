@@ -1,7 +1,8 @@
 """The engine: turns events, at a given time, into a batch of changes and effects.
 
 It has no clock, socket, file, randomness or thread. An event that cannot be accepted leaves the world unchanged
-and is answered with a refusal; it never stops the loop.
+and is answered with a refusal; it never stops the loop. Any other error is a bug: it may have left the world half
+changed, so nothing of the open batch may be used any more (`core.bugs`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from rota.core import clock_steps, events
 from rota.core.attempts import noop_jobs, signals, suspension, walltimes
 from rota.core.attempts.grants import grant_leases, on_server_script_ended
+from rota.core.bugs import Undecided
 from rota.core.effects import Refuse, RemoveSegments
 from rota.core.jobs import actions, modification, removal
 from rota.core.jobs.dependencies import enter_waiting, waiting_state
@@ -26,7 +28,7 @@ from rota.core.states import State
 from rota.core.submit import submission
 from rota.core.turn import Turn
 from rota.core.world import World
-from rota.errors import RotaError
+from rota.errors import Bug, RotaError
 
 #: A runner without a manager ends its jobs after `orphan_after`. This much later they are certainly gone.
 ORPHAN_MARGIN_S = 600.0
@@ -113,37 +115,57 @@ class Engine:
         self._lost_after_s = lost_after_s
         self._given_up_after_s = orphan_after_s + ORPHAN_MARGIN_S
         self._dead_after_s = dead_after_s
+        self._place = ""  #: what is being decided, apart from a single event
 
     def step(self, happened: list[events.Event], turn: Turn) -> list[RotaError]:
         """Handle these events in order, then start what can start.
 
-        Returns the errors of refused events, for the log; each was also sent to its asker.
+        Returns the errors of refused events; each was also sent to its asker. Raises `Undecided` for a bug: then
+        neither the world nor the open batch may be used any more.
         """
         refused: list[RotaError] = []
         ticked = False
-        for event in happened:
-            try:
-                if isinstance(event, events.TimerFired):
-                    ticked = True
-                    self._on_timer(turn)
-                else:
-                    _HANDLERS[type(event)](self.world, turn, event)
-            except RotaError as error:
-                refused.append(error)
-                by = getattr(event, "by", None)
-                if by is not None:
-                    turn.effects.append(Refuse(by, error))
+        event: events.Event | None = None
+        self._place = ""
+        try:
+            for event in happened:
+                try:
+                    if isinstance(event, events.TimerFired):
+                        ticked = True
+                        self._on_timer(turn)
+                        self._place = ""
+                    else:
+                        _HANDLERS[type(event)](self.world, turn, event)
+                except RotaError as error:
+                    if isinstance(error, Bug):
+                        raise
+                    refused.append(error)
+                    by = getattr(event, "by", None)
+                    if by is not None:
+                        turn.effects.append(Refuse(by, error))
+            event = None
+            self._after_events(turn, ticked=ticked)
+        except Exception as error:
+            raise Undecided(self._place or type(event).__name__, event) from error
+        return refused
+
+    def _after_events(self, turn: Turn, *, ticked: bool) -> None:
+        """Start what can start, and everything else that no single event asks for."""
+        self._place = "granting"
         if not manager_pause.starts_nothing(self.world):
             grant_leases(self.world, turn)
         if ticked:
+            self._place = "energy"
             sleep_and_wake.manage_energy(self.world, turn)  # only now: jobs that wait have been planned
         if self.world.moves_noted:
+            self._place = "promised starts"
             promised_starts.note_pending_moves(self.world, turn)
+        self._place = "plan news"
         while self.world.placement.has_news and plan_news.act_on_plan(self.world, turn):
             grant_leases(self.world, turn)
-        return refused
 
     def _on_timer(self, turn: Turn) -> None:
+        self._place = "delays"
         due = self.world.delayed_until
         # A delay longer than the longest possible one means that the clock was set back: it is over too.
         while due and not turn.wall < due[0][0] <= turn.wall + MAX_DELAY_S:
@@ -153,11 +175,15 @@ class Engine:
             if job is not None and job.state is State.DELAYED and (job.due_at == when or not job.due_at):
                 job.due_at = None
                 enter_waiting(self.world, turn, job, waiting_state(self.world, job))
+        self._place = "noop jobs"
         if self.world.noop_jobs:
             noop_jobs.end_due_noops(self.world, turn)
+        self._place = "limits"
         limits.follow_clock(self.world, turn)
+        self._place = "walltimes"
         if self.world.pending_extensions:
             walltimes.grant_pending(self.world, turn)
+        self._place = "silent runners"
         runners.check_silence(
             self.world,
             turn,
@@ -165,7 +191,9 @@ class Engine:
             given_up_after_s=self._given_up_after_s,
             dead_after_s=self._dead_after_s,
         )
+        self._place = "host hours"
         host_hours.update_closed_hosts(self.world, turn)
+        self._place = "host states"
         host_usage.record_host_states(self.world, turn)
 
     def next_due(self) -> float | None:

@@ -11,7 +11,14 @@ class Deployment:
     """The facts about this manager that several components need."""
 
     def __init__(
-        self, home: Home, settings: Settings, *, id: str, generation: int, idle_stop_s: float | None
+        self,
+        home: Home,
+        settings: Settings,
+        *,
+        id: str,
+        generation: int,
+        idle_stop_s: float | None,
+        again: bool = False,
     ) -> None:
         self.home = home
         self.settings = settings
@@ -20,3 +27,4 @@ class Deployment:
         self.started_at = clock.now()
         self.address: str | None = None  #: of the TLS port, once it is bound
         self.idle_stop_s = idle_stop_s  #: stop after so much idle time; None: never
+        self.again = again  #: this process was a manager before, which started anew because of a bug

@@ -14,6 +14,7 @@ from typing import Final
 
 from rota.core import effects, events
 from rota.core.admission.admission import Admission
+from rota.core.bugs import Undecided
 from rota.core.invariants import broken
 from rota.core.site.manager_pause import leased
 from rota.core.states import LIVE, SETTLED
@@ -28,6 +29,7 @@ from rota.manager.loop.awake_clock import TICK_S, AwakeClock
 from rota.manager.loop.deployment import Deployment
 from rota.manager.loop.perform import Performer
 from rota.manager.loop.readers import Readers
+from rota.manager.loop.reexecution import LeftChildren, tell_clients
 from rota.manager.loop.self_check import CHECK_UP_TO_JOBS
 from rota.manager.loop.turns import TurnLoop
 from rota.manager.metrics.counters import Counters
@@ -96,6 +98,7 @@ class Manager:
         self._stopping = False
         self._stop_task: asyncio.Task[None] | None = None
         self._busy_at = self._checked_at = time.monotonic()
+        self._left_children = LeftChildren() if deployment.again else None
 
         self._peers: dict[int, Peer] = {}
         self._awake = AwakeClock()
@@ -272,6 +275,30 @@ class Manager:
         """Why the manager must stop without another commit."""
         return self._turns.failure
 
+    @property
+    def bug(self) -> Undecided | None:
+        """Why the manager must start anew; nothing is decided any more."""
+        return self._turns.bug if not self._stopping else None
+
+    @property
+    def draining(self) -> bool:
+        """Does the manager stop when nothing runs any more?"""
+        return self._world.draining
+
+    async def drop_undecided(self) -> bool:
+        """After a bug: finish what is being committed, and tell clients that nothing else was done.
+
+        False: the last commit did not end, and nothing may be acknowledged.
+        """
+        try:
+            await asyncio.wait_for(self._turns.last_commit(), _LAST_COMMIT_S)
+        except TimeoutError:
+            return False
+        if self.failure is not None:
+            return False
+        await tell_clients(self._peers.values())
+        return True
+
     def fail(self, error: BaseException) -> None:
         """Stop at once; what was not acknowledged is recovered at the next start."""
         self._turns.fail(error)
@@ -283,6 +310,8 @@ class Manager:
         self._loop.call_later(TICK_S, self._tick)
         clock.steady().look()
         self._turns.happened(events.TimerFired())
+        if self._left_children is not None:
+            self._left_children.reap()
         self._pool.check()
         self._hooks.tick(at)
         if at - self._checked_at > _CHECK_EVERY_S:

@@ -33,7 +33,7 @@ from rota.home import Home, ManagerFile, check_private
 from rota.host import local_zone
 from rota.logs import log_to
 from rota.manager.host import gateway
-from rota.manager.loop import clock
+from rota.manager.loop import clock, reexecution
 from rota.manager.loop.deployment import Deployment
 from rota.manager.loop.service import Manager
 from rota.manager.peers.tls_listener import TlsListener
@@ -65,12 +65,14 @@ def main(argv: list[str] | None = None, *, make_pool: MakePool = LocalPool) -> i
     parser.add_argument("--home", required=True)
     parser.add_argument("--ready-fd", type=int, default=None, help="descriptor for one line: ready, or why not")
     parser.add_argument("--idle-stop", type=float, default=None, help="stop after this many idle seconds")
+    parser.add_argument(reexecution.AGAIN, action="store_true", help="a new image of a manager that met a bug")
+    parser.add_argument(reexecution.DRAIN, action="store_true", help="start nothing, and stop when nothing runs")
     options = parser.parse_args(argv)
     ready = _Ready(options.ready_fd)
     try:
         import uvloop
 
-        return uvloop.run(_run(Home(options.home), ready, make_pool, idle_stop_s=options.idle_stop))
+        return uvloop.run(_run(Home(options.home), ready, make_pool, options))
     except RotaError as error:
         ready.refuse(error)
         print(f"rota: {error}", file=sys.stderr)
@@ -104,7 +106,7 @@ class _Ready:
         self._handle = None
 
 
-async def _run(home: Home, ready: _Ready, make_pool: MakePool, *, idle_stop_s: float | None) -> int:
+async def _run(home: Home, ready: _Ready, make_pool: MakePool, options: argparse.Namespace) -> int:
     home.create()
     settings = config.load(home).settings
     log_to(home.logs / "manager.log", settings.log_level)
@@ -120,7 +122,7 @@ async def _run(home: Home, ready: _Ready, make_pool: MakePool, *, idle_stop_s: f
         listener = _bind_again(home, settings)
         pool = make_pool(home, settings)
         pool.start()  # its runner starts during the recovery
-        manager = _recover(home, settings, store, pool, deployment=deployment, idle_stop_s=idle_stop_s)
+        manager = _recover(home, settings, store, pool, deployment=deployment, options=options)
         server = await _listen_locally(home, manager)
         manager.start()
         host, port = listener.getsockname()[:2]
@@ -135,14 +137,15 @@ async def _run(home: Home, ready: _Ready, make_pool: MakePool, *, idle_stop_s: f
             loop.create_task(_listen_remotely(home, manager, listener)),
             loop.create_task(_watch_home(store, manager)),
         ]
-        if idle_stop_s is None and settings.http != gateway.OFF:
+        if options.idle_stop is None and settings.http != gateway.OFF:
             _serve_http(manager)
         await manager.stopped.wait()
         for task in tasks:
             task.cancel()
         server.close()
         log.info("manager stopping")
-        if manager.failure is None and store.holds_home():
+        again = manager.bug is not None and await manager.drop_undecided()
+        if manager.failure is None and not again and store.holds_home():
             # Only while this process holds the home: a next manager has files of the same names.
             for path in (home.socket, home.manager_file, home.former_socket):
                 if path is not None:
@@ -152,8 +155,10 @@ async def _run(home: Home, ready: _Ready, make_pool: MakePool, *, idle_stop_s: f
             manager.close()
         else:
             store.close()
-    if manager.failure is not None:
-        _exit_now(manager.failure)
+    if again and reexecution.is_installed():
+        reexecution.reexecute(manager.deployment, draining=manager.draining)
+    if (why := manager.failure or manager.bug) is not None:
+        _exit_now(why)
     return 0
 
 
@@ -193,7 +198,7 @@ def _recover(
     pool: Pool,
     *,
     deployment: str,
-    idle_stop_s: float | None,
+    options: argparse.Namespace,
 ) -> Manager:
     snapshot = store.load()
     generation = int(snapshot.meta.get("generation", "0")) + 1
@@ -226,7 +231,15 @@ def _recover(
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
     sys.setswitchinterval(0.0005)
-    facts = Deployment(home, settings, id=deployment, generation=generation, idle_stop_s=idle_stop_s)
+    world.draining = options.drain
+    facts = Deployment(
+        home,
+        settings,
+        id=deployment,
+        generation=generation,
+        idle_stop_s=options.idle_stop,
+        again=options.again,
+    )
     return Manager(facts, world=world, store=store, library=library, tokens=book, pool=pool)
 
 

@@ -3,6 +3,9 @@
 The events of one turn are decided together. Their changes are committed in one transaction on the writer's
 thread; only then are their effects performed. While one batch is being committed, the decisions of the next
 gather. How effects are performed is not known here.
+
+A bug in a decision drops the open batch whole and ends all deciding; the commit in flight is finished and
+performed.
 """
 
 from __future__ import annotations
@@ -18,11 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from rota.core import effects, events
+from rota.core.bugs import Undecided, undecided
 from rota.core.engine import Engine
 from rota.core.machines.host_usage import mark_hosts_unseen
 from rota.core.turn import Batch, Turn
 from rota.core.world import World, evict_finished
-from rota.errors import Bug
+from rota.errors import Bug, NotDone, RotaError
 from rota.manager.loop import clock
 from rota.manager.loop.awake_clock import TICK_S, AwakeClock
 from rota.manager.loop.writer import Writer
@@ -32,9 +36,15 @@ from rota.store.base import Store
 
 log = logging.getLogger("rota.manager")
 
+_LOOK_AGAIN_S = 0.005
+
 
 class QuestionReply(effects.SendReply, frozen=True):
     """The answer to a question: it acknowledges nothing."""
+
+
+class DoneReply(effects.SendReply, frozen=True):
+    """The answer to a request of which everything has been done already: true even if its batch is dropped."""
 
 
 class TurnLoop:
@@ -64,7 +74,8 @@ class TurnLoop:
         self._acted = acted  #: called when the effects of a batch were performed
         self._clock_moved = clock_moved
         self._failed = failed
-        self.failure: BaseException | None = None  #: why nothing is decided any more
+        self.failure: BaseException | None = None  #: why nothing is committed and acknowledged any more
+        self.bug: Undecided | None = None  #: why nothing is decided any more
         self._engine = Engine(
             world,
             lost_after_s=settings.lost_after,
@@ -82,7 +93,12 @@ class TurnLoop:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self.writer = Writer(
-            store, output_dir, self._loop, committed=self._on_committed, failed=self.fail, filled=self._on_full
+            store,
+            output_dir,
+            self._loop,
+            committed=self._on_committed,
+            failed=self._on_commit_failed,
+            filled=self._on_full,
         )
 
     @property
@@ -101,7 +117,7 @@ class TurnLoop:
 
     def _decide(self) -> None:
         self._turn_due = False
-        if self.failure is not None:
+        if self.failure is not None or self.bug is not None:
             return
         happened, self._inbox = self._inbox, []
         moved = clock.steady().step is not None and not self._open and clock.steady().confirmed
@@ -110,20 +126,19 @@ class TurnLoop:
         turn = self._turn()
         begun = time.perf_counter()
         try:
-            refused = self._engine.step(happened, turn)
-        except Exception as error:
-            log.exception("an event could not be decided: %s", [type(event).__name__ for event in happened])
-            self.fail(error)
+            self._engine.step(happened, turn)
+        except Undecided as bug:
+            self._drop(bug)
             return
         self._figures.decided(time.perf_counter() - begun, planned=self._world.placement.planner is not None)
         if moved:
             self._write_clock(self._open)
-        for reason in refused:
-            if isinstance(reason, Bug):
-                log.error("bug: %s", reason)
         self._commit()
-        self._set_timer()
-        self._decided()
+        try:
+            self._set_timer()
+            self._decided()
+        except Exception as error:
+            self._drop(undecided("timers", error))
 
     def _turn(self) -> Turn:
         return Turn(wall=clock.now(), mono=self._awake.now(), random=self._random, batch=self._open)
@@ -158,7 +173,7 @@ class TurnLoop:
 
     def _commit(self) -> None:
         """Hand the open batch to the writer, if it is idle; what needs no disk is done at once."""
-        if self._committing is not None or not self._open or self.failure is not None:
+        if self._committing is not None or not self._open or self.failure is not None or self.bug is not None:
             return
         batch, self._open = self._open, Batch()
         self._committing = batch
@@ -172,10 +187,16 @@ class TurnLoop:
         self._figures.committed(batch.changes, self._world.jobs)
         self._act(batch.effects)
         self._acted()
+        if self.bug is not None:
+            return  # the world is half changed
         if batch.leaving:
             self._leaving += batch.leaving
         if self._leaving and not self._loads:
-            evict_finished(self._world, self._leaving)
+            try:
+                evict_finished(self._world, self._leaving)
+            except Exception as error:
+                self._drop(undecided("eviction", error))
+                return
             self._leaving = []
         waiting, self._after_commit = self._after_commit, []
         self._commit()
@@ -189,9 +210,43 @@ class TurnLoop:
         self.failure = error
         self._failed()
 
+    # ------------------------------------------------------------------ bugs
+
+    def _drop(self, bug: Undecided) -> None:
+        """Decide nothing more, and forget everything that is not being committed: the world is half changed."""
+        log.critical("%s", bug, exc_info=bug.__cause__)
+        self.bug = bug
+        dropped, self._open, self._inbox = self._open, Batch(), []
+        self._act([effect for effect in dropped.effects if isinstance(effect, DoneReply)])
+        waiting, self._after_commit = self._after_commit, []
+        for future in waiting:
+            if not future.done():
+                future.set_exception(NotDone())
+        self._failed()
+
+    def _on_commit_failed(self, error: BaseException) -> None:
+        """A batch that contradicts the store, or cannot even be encoded, is a bug and never tried again. After any
+        other failure the store cannot be trusted."""
+        if isinstance(error, Bug) or not isinstance(error, RotaError | OSError):
+            self._committing = None
+            self._drop(undecided("commit", error))
+        else:
+            self.fail(error)
+
+    async def last_commit(self) -> None:
+        """After a bug: wait until the commit in flight is on disk and its effects are performed."""
+        while self._committing is not None and self.failure is None:
+            await asyncio.sleep(_LOOK_AGAIN_S)
+
+    # ------------------------------------------------------------------ answers
+
     def acknowledge(self, to: events.Asker, body: Any) -> None:
-        """Answer a request, after the commit of everything the answer may have seen."""
-        self._open.effects.append(effects.SendReply(to, body))
+        """Answer a request that is done, after the commit of everything the answer may have seen."""
+        reply = DoneReply(to, body)
+        if self.bug is not None:
+            self._act([reply])
+            return
+        self._open.effects.append(reply)
         self._commit()
 
     def answer(self, to: events.Asker, body: Any) -> None:
@@ -223,6 +278,8 @@ class TurnLoop:
         """Wait until everything that has been decided so far is on disk and done."""
         if self._inbox:
             await asyncio.sleep(0)
+        if self.bug is not None:
+            raise NotDone
         for _ in range(2):
             if self._committing is None and not self._open:
                 return

@@ -1,0 +1,116 @@
+"""Re-execution: after a bug the manager becomes a new image of itself, in the same process, and recovers.
+
+Only its standard streams are inherited. Lock, sockets, ports and log are taken anew, as after any restart.
+Processes that the old image started stay its children: a runner is found again by its lock, everything else has
+been ended or ends by itself, and all are reaped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from typing import Final
+
+from rota import __version__
+from rota.errors import NotDone
+from rota.manager.loop.deployment import Deployment
+from rota.manager.peers.peer import Peer
+
+log = logging.getLogger("rota.manager")
+
+#: How long clients get to take what was sent to them.
+_FLUSH_S: Final = 2.0
+_LOOK_AGAIN_S: Final = 0.005
+_VERSION_S: Final = 30.0
+#: The option that marks a new image.
+AGAIN: Final = "--again"
+DRAIN: Final = "--drain"
+
+
+def command(deployment: Deployment, *, draining: bool) -> list[str]:
+    """The command line of the new image, from the options that hold now."""
+    words = [sys.executable, "-P", "-m", "rota.manager", "--home", str(deployment.home), AGAIN]
+    if deployment.idle_stop_s is not None:
+        words += ["--idle-stop", f"{deployment.idle_stop_s:.6f}"]
+    if draining:
+        words.append(DRAIN)
+    return words
+
+
+def installed_version() -> str:
+    """The version that a new image would be; empty: it could not even begin."""
+    words = [sys.executable, "-P", "-c", "import rota; print(rota.__version__)"]
+    try:
+        said = subprocess.run(words, capture_output=True, text=True, timeout=_VERSION_S, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return said.stdout.strip()
+
+
+def is_installed() -> bool:
+    """Is what is installed what is running?"""
+    installed = installed_version()
+    if installed != __version__:
+        log.error("version %s is installed and %s is running: it exits", installed or "unknown", __version__)
+    return installed == __version__
+
+
+async def tell_clients(peers: Iterable[Peer]) -> None:
+    """Tell every client that what is still unanswered was not done, so that it tries again, and wait until they
+    have been told; not for long."""
+    told = [peer for peer in peers if peer.role != "runner"]
+    for peer in told:
+        peer.fail(0, NotDone())
+    limit = time.monotonic() + _FLUSH_S
+    while any(peer.unsent for peer in told) and time.monotonic() < limit:
+        await asyncio.sleep(_LOOK_AGAIN_S)
+
+
+def reexecute(deployment: Deployment, *, draining: bool) -> None:
+    """Become the new image. Never returns."""
+    words = command(deployment, draining=draining)
+    log.info("the manager starts anew: %s", words)
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            try:
+                fcntl.fcntl(int(name), fcntl.F_SETFD, fcntl.FD_CLOEXEC)
+            except OSError:
+                pass  # that of the list itself
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(words[0], words)
+
+
+class LeftChildren:
+    """The children of the image before, which nobody else waits for."""
+
+    def __init__(self) -> None:
+        self._pids = _children()
+
+    def reap(self) -> None:
+        """Take notice of those that have ended. Never blocks."""
+        for pid in list(self._pids):
+            try:
+                ended, _status = os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                ended = pid
+            if ended:
+                self._pids.discard(pid)
+                log.info("process %d of the image before has ended", pid)
+
+
+def _children() -> set[int]:
+    found: set[int] = set()
+    for thread in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{thread}/children", encoding="ascii") as file:
+                found.update(map(int, file.read().split()))
+        except OSError:
+            pass  # this kernel has no such list
+    return found

@@ -1,0 +1,69 @@
+"""Bugs in a real manager: tests put this directory on the path of its interpreter and say which bugs it has.
+
+Each line of the file `ROTA_TEST_BUGS` is one bug that is met once: the name of a place, and `before` or `after`
+its work. A place is a kind of event, a function or an effect. A line that was met is removed, so that a new image
+of the manager does not meet it again.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+FILE = os.environ.get("ROTA_TEST_BUGS", "")
+
+
+def _met(place: str, when: str) -> bool:
+    """Is this bug in the file? If so, it is met now."""
+    file = Path(FILE)
+    try:
+        lines = file.read_text().splitlines()
+    except OSError:
+        return False
+    line = f"{place} {when}"
+    if line not in lines:
+        return False
+    lines.remove(line)
+    file.write_text("".join(f"{each}\n" for each in lines))
+    return True
+
+
+def _with_bugs(place: str, work: Callable[..., Any]) -> Callable[..., Any]:
+    def wrapped(*args: Any, **options: Any) -> Any:
+        if _met(place, "before"):
+            raise RuntimeError(f"injected before {place}")
+        result = work(*args, **options)
+        if _met(place, "after"):
+            raise RuntimeError(f"injected after {place}")
+        return result
+
+    return wrapped
+
+
+def _install() -> None:
+    import importlib
+
+    from rota.core import engine
+    from rota.manager.loop.perform import Performer
+
+    for kind, handler in list(engine._HANDLERS.items()):
+        engine._HANDLERS[kind] = _with_bugs(kind.__name__, handler)
+    for place in ("rota.core.engine:grant_leases", "rota.core.machines.runners:check_silence"):
+        module, _, name = place.partition(":")
+        owner = importlib.import_module(module)
+        setattr(owner, name, _with_bugs(name, getattr(owner, name)))
+    perform = Performer._perform
+
+    def performed(self: Performer, effect: Any) -> None:
+        if _met(type(effect).__name__, "before"):
+            raise RuntimeError(f"injected before {type(effect).__name__}")
+        perform(self, effect)
+
+    Performer._perform = performed  # type: ignore[method-assign]
+
+
+if FILE and "rota.manager" in sys.orig_argv:
+    _install()
