@@ -1,45 +1,12 @@
-"""Facts about this machine: its time zone and its usable memory."""
+"""The usable memory of this machine."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime, tzinfo
 from typing import Final
 
 _GIB: Final = 1 << 30
-
-
-def local_zone() -> tzinfo:
-    """The local time zone, with its summer time."""
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # only a manager asks
-
-    name = os.environ.get("TZ", "").removeprefix(":")
-    try:
-        if name and not name.startswith("/"):
-            return ZoneInfo(name)
-        with open(name or "/etc/localtime", "rb") as file:
-            return ZoneInfo.from_file(file)
-    except (OSError, ValueError, ZoneInfoNotFoundError):
-        return datetime.now().astimezone().tzinfo or UTC
-
-
-def local_zone_name() -> str:
-    """The name of the local zone in the tz database; without one, its present offset, such as +02:00."""
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-    name = os.environ.get("TZ", "").removeprefix(":")
-    if not name or name.startswith("/"):
-        _before, found, name = os.path.realpath(name or "/etc/localtime").partition("/zoneinfo/")
-        name = name if found else ""
-    try:
-        if name:
-            ZoneInfo(name)
-            return name
-    except (OSError, ValueError, ZoneInfoNotFoundError):
-        pass
-    offset = datetime.now().astimezone().isoformat()[-6:]
-    return "UTC" if offset == "+00:00" else offset
 
 
 def usable_memory() -> int:

@@ -17,13 +17,12 @@ from rota.core.admission.rule_syntax import shown_value
 from rota.core.admission.spec_checks import check_texts
 from rota.core.jobs.job import Spec
 from rota.errors import BadInput
-from rota.manager.submit.unix_groups import groups_of
-from rota.manager.views.rows import size_view
 from rota.plan.language import expression
 from rota.plan.language.request_parser import check_alternative, parse_request
 from rota.plan.site.records import kinds_of, levels_of
+from rota.users import groups_of
 from rota.wire.specs import spec_from
-from rota.wire.views import SizeView
+from rota.wire.views import SizeView, size_view
 
 #: The kinds of records that a trial needs.
 KINDS = ("rule", "queue", "setting", "property")

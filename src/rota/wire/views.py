@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from rota.plan.size import CORE, Size
+
 
 class SizeView(Struct, gc=False):
     """The size of a job."""
@@ -20,6 +22,11 @@ class SizeView(Struct, gc=False):
     disk_bytes: int
     time_s: float
     gpus: int
+
+
+def size_view(size: Size) -> SizeView:
+    """A size for people: whole cores instead of hundredths."""
+    return SizeView(size.cpus / CORE, size.mem, size.disk, size.time_s, size.gpus)
 
 
 class QuantityView(Struct, gc=False):

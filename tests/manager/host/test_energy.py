@@ -8,12 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from rota.core.events import PowerCommandEnded
-from rota.core.machines.energy_rules import KeepAlive
-from rota.errors import BadInput
-from rota.manager.host.energy import AT_ONCE, Energy, rules_of, run_command
+from rota.manager.host.energy import AT_ONCE, Energy, run_command
 from rota.settings import Settings
 from tests.deployment import is_alive, wait_until
 
@@ -87,18 +83,3 @@ def test_no_more_than_so_many_run_at_once(tmp_path: Path) -> None:
 def test_a_name_that_looks_like_an_option_is_given_to_no_command() -> None:
     (told,) = run_all(Settings(sleep_cmd="true", wake_cmd="true"), ("-rf", True))
     assert told.error
-
-
-def test_settings_become_rules() -> None:
-    rules = rules_of(Settings(sleep_cmd="a b", wake_cmd="c", sleep_after=1.0, keep_alive="2 where gpu='YES', 1"))
-    assert rules.sleeps
-    assert rules.wakes
-    assert rules.sleep_after_s == 1.0
-    assert rules.keep_alive == (KeepAlive(2, "gpu='YES'"), KeepAlive(1))
-    assert not rules_of(Settings()).sleeps
-
-
-@pytest.mark.parametrize("settings", [{"wake_cmd": "'"}, {"sleep_cmd": " "}, {"keep_alive": "many"}])
-def test_settings_that_mean_nothing_are_refused(settings: dict[str, str]) -> None:
-    with pytest.raises(BadInput):
-        rules_of(Settings(**settings))  # type: ignore[arg-type]

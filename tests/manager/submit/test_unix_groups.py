@@ -1,24 +1,8 @@
-"""Unix groups of users: asked of the machine, kept for a while, and nothing for whom it does not know."""
+"""Unix groups of users, kept for a while."""
 
 from __future__ import annotations
 
-import grp
-import os
-import pwd
-
-import pytest
-
-from rota.manager.submit.unix_groups import UnixGroups, groups_of
-
-
-def test_a_user_is_in_the_groups_that_the_machine_says() -> None:
-    me = pwd.getpwuid(os.getuid())
-    assert grp.getgrgid(me.pw_gid).gr_name in groups_of(me.pw_name)
-
-
-@pytest.mark.parametrize("user", ["nobody-of-this-name", "", "a\0b", "ü" * 500, "../root"])
-def test_a_user_that_the_machine_does_not_know_is_in_none(user: str) -> None:
-    assert groups_of(user) == ()
+from rota.manager.submit.unix_groups import UnixGroups
 
 
 def test_what_the_machine_said_is_kept_for_a_while() -> None:

@@ -38,9 +38,9 @@ from rota.core.accounts.amounts import cores_of
 from rota.core.jobs.job import Spec
 from rota.errors import BadInput
 from rota.manager.accounts import windows
-from rota.manager.accounts.windows import zone_of
 from rota.manager.loop import clock
 from rota.store.base import Accounts, RunningAttempt, Store
+from rota.time_zones import zone_of
 from rota.wire import messages as m
 from rota.wire.sums import AccountingView, AccountRow, HistoryView, MinuteView
 

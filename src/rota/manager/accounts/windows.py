@@ -7,8 +7,7 @@ midnight is not at a full hour of UTC, a day begins with the hour that midnight 
 from __future__ import annotations
 
 import math
-import re
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from typing import Final
 
 from rota.errors import BadInput
@@ -27,29 +26,6 @@ _LEAST: Final = {"hour": 1, "day": 23, "week": 7 * 24 - 1, "month": 28 * 24 - 1}
 _LATEST: Final = 62_135_000_000  #: seconds before 1970: the year 1
 #: Nothing is accounted for in the time to come; what is asked about it ends here.
 _AHEAD_S: Final = 366 * 86_400.0
-_OFFSET: Final = re.compile(r"([+-])(\d\d):?(\d\d)")
-
-
-def zone_of(name: str) -> tzinfo:
-    """A zone by its name, such as Europe/Paris, or by its offset, such as +02:00. Raises `BadInput`."""
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-    if name.upper() in ("", "UTC", "Z"):
-        return UTC
-    if found := _OFFSET.fullmatch(name):
-        sign, hours, minutes = found.groups()
-        offset = timedelta(hours=int(hours), minutes=int(minutes))
-        if offset < timedelta(hours=24):
-            from datetime import timezone
-
-            return timezone(-offset if sign == "-" else offset)
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        shown = name[:40].encode("unicode_escape").decode()
-        raise BadInput(
-            f"there is no time zone '{shown}'", hint="write it like Europe/Paris, +02:00 or UTC"
-        ) from None
 
 
 def length_of(window: str) -> int:

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import shlex
 import signal
 import subprocess
 import tempfile
@@ -19,8 +18,7 @@ from collections.abc import Callable
 from typing import Final
 
 from rota.core.events import Event, PowerCommandEnded
-from rota.core.machines.energy_rules import EnergyRules, parse_keep_alive
-from rota.errors import BadInput
+from rota.core.machines.energy_rules import command_words
 from rota.settings import Settings
 
 log = logging.getLogger("rota.manager")
@@ -31,39 +29,14 @@ AT_ONCE: Final = 16
 _REPORTED: Final = 400
 
 
-def rules_of(settings: Settings) -> EnergyRules:
-    """What the settings say about energy. Raises `BadInput`."""
-    for name in ("sleep_cmd", "wake_cmd"):
-        _words(getattr(settings, name), name)
-    return EnergyRules(
-        sleeps=settings.sleep_cmd is not None,
-        wakes=settings.wake_cmd is not None,
-        sleep_after_s=settings.sleep_after,
-        sleep_gap_s=settings.sleep_gap,
-        wake_s=settings.wake_time,
-        wake_timeout_s=settings.wake_timeout,
-        keep_alive=parse_keep_alive(settings.keep_alive) if settings.keep_alive else (),
-    )
-
-
-def _words(command: str | None, name: str) -> list[str]:
-    try:
-        words = shlex.split(command or "")
-    except ValueError as error:
-        raise BadInput(f"{name}: {error}", hint="check its quotes") from None
-    if command is not None and not words:
-        raise BadInput(f"{name} is empty", hint="name a program, or leave it out")
-    return words
-
-
 class Energy:
     """Runs power commands: one at a time for each node, a few nodes at once."""
 
     def __init__(self, settings: Settings, *, happened: Callable[[Event], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._happened = happened
-        self._sleep = _words(settings.sleep_cmd, "sleep_cmd")
-        self._wake = _words(settings.wake_cmd, "wake_cmd")
+        self._sleep = command_words(settings.sleep_cmd, "sleep_cmd")
+        self._wake = command_words(settings.wake_cmd, "wake_cmd")
         self._limit_s = settings.wake_timeout
         self._waiting: deque[tuple[str, bool]] = deque()
         self._busy: set[str] = set()  #: nodes for which one runs

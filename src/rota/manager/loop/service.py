@@ -16,13 +16,14 @@ from rota.core import effects, events
 from rota.core.admission.admission import Admission
 from rota.core.bugs import Undecided
 from rota.core.invariants import broken
+from rota.core.machines.energy_rules import rules_from
 from rota.core.site.manager_pause import leased
 from rota.core.states import LIVE, SETTLED
 from rota.core.submit.spec_library import Library
 from rota.core.world import World
 from rota.manager.host import server_hooks
 from rota.manager.host.demand import Demand
-from rota.manager.host.energy import Energy, rules_of
+from rota.manager.host.energy import Energy
 from rota.manager.host.gateway import GatewayProcess
 from rota.manager.loop import clock
 from rota.manager.loop.awake_clock import TICK_S, AwakeClock
@@ -125,7 +126,7 @@ class Manager:
         self._pruner = Pruner(
             home.output, settings, outputs=self._outputs, readers=self._readers, happened=happened
         )
-        world.energy = rules_of(settings)
+        world.energy = rules_from(settings)
         energy = Energy(settings, happened=happened)
         server_hooks.tell_engine(world, settings, own_host=hostname())
         self._hooks = server_hooks.ServerHookRunner(world, settings, happened=happened)

@@ -30,7 +30,6 @@ from rota.core.stored import StoreSnapshot
 from rota.core.submit.spec_library import Library
 from rota.errors import Bug, EnvironmentFault, RotaError
 from rota.home import Home, ManagerFile, check_private
-from rota.host import local_zone
 from rota.logs import log_to
 from rota.manager.host import gateway
 from rota.manager.loop import clock, reexecution
@@ -43,6 +42,7 @@ from rota.pools.local import LocalPool
 from rota.settings import Settings
 from rota.store.home import identity
 from rota.store.sqlite.store import SqliteStore
+from rota.time_zones import local_zone
 from rota.unix import short
 from rota.wire import tls, tokens
 from rota.wire.tokens import TokenBook

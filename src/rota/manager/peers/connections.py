@@ -15,7 +15,7 @@ from rota.manager.peers.channels import ChannelRouter
 from rota.manager.peers.logins import SESSION, Logins
 from rota.manager.peers.ownership import restricted
 from rota.manager.peers.partial_messages import PartialMessages
-from rota.manager.peers.peer import Peer, expect_hello, owner, session_over, user_name
+from rota.manager.peers.peer import Peer, expect_hello, owner, session_over
 from rota.manager.peers.pending_connections import PendingConnection, PendingConnections
 from rota.manager.peers.runner_messages import RunnerMessages
 from rota.manager.requests.dispatch import Requests
@@ -24,6 +24,7 @@ from rota.manager.watch.feed import Feeds
 from rota.manager.watch.tails import OutputTails
 from rota.manager.watch.watches import Watches
 from rota.pools.base import DelegatedPool, Pool
+from rota.users import user_name
 from rota.wire import messages as m
 from rota.wire.job_keys import KEY
 from rota.wire.permissions import RUNNER, allowed, may_be

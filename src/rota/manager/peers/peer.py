@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import pwd
 import socket
 import struct
 from collections import deque
@@ -19,6 +18,7 @@ from rota.core.events import Asker
 from rota.errors import Denied, RotaError, WireError
 from rota.manager.loop import clock
 from rota.manager.peers.partial_messages import SMALL, PartialMessages
+from rota.users import user_name
 from rota.wire import codec
 from rota.wire import messages as m
 
@@ -231,13 +231,6 @@ def session_over() -> Denied:
 
 def _expired() -> Denied:
     return Denied("this token has expired", hint="get another one with 'rota manager token add'")
-
-
-def user_name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 def owner() -> str:

@@ -1,36 +1,21 @@
-"""Names of the Unix groups of users on this machine. Looked up only if an admission rule matches on them."""
+"""The Unix groups of users, looked up only if an admission rule matches on them, and remembered for a while."""
 
 from __future__ import annotations
 
-import grp
-import os
-import pwd
 import time
 from collections.abc import Callable
 from typing import Final
+
+from rota.users import groups_of
 
 #: A directory service may be slow, and people change groups seldom.
 _FRESH_S: Final = 60.0
 _MOST_KNOWN: Final = 10_000
 
 
-def groups_of(user: str) -> tuple[str, ...]:
-    """Names of the groups that this user is in, in order; none for a user that this machine does not know."""
-    try:
-        gids = os.getgrouplist(user, pwd.getpwnam(user).pw_gid)
-    except (KeyError, OSError, ValueError):  # unknown, no answer, or no name at all
-        return ()
-    names = set()
-    for gid in gids:
-        try:
-            names.add(grp.getgrgid(gid).gr_name)
-        except (KeyError, OSError):
-            continue  # a number without a name
-    return tuple(sorted(names))
-
-
 class UnixGroups:
-    """A cache of lookups. `look_up` may take long, and may run in another thread."""
+    """A cache of lookups, for the port `UserGroups` of admission. `look_up` may take long, and may run in another
+    thread."""
 
     def __init__(
         self, find: Callable[[str], tuple[str, ...]] = groups_of, now: Callable[[], float] = time.monotonic

@@ -22,7 +22,7 @@ from rota.manager.views.expected_times import expected_views
 from rota.plan.language.hostlist import fold
 from rota.plan.placement import Given, Planned
 from rota.plan.reasons import Waits
-from rota.plan.size import CORE, Size
+from rota.plan.size import Size
 from rota.store.base import StoredEvent
 from rota.store.segments import Missing
 from rota.wire.views import (
@@ -36,6 +36,7 @@ from rota.wire.views import (
     SizeView,
     StoryLine,
     WhyReason,
+    size_view,
 )
 
 _CONDITIONS = {Condition.OK: "", Condition.ANY: "afterany:", Condition.NOT_OK: "afternotok:"}
@@ -177,10 +178,6 @@ def _promised(given: Given | None) -> PromisedView | None:
 def hosts_of(first: str, given: Given | None) -> tuple[str, ...]:
     """All hosts of an attempt, from the first of them, where its command is, and what it was given."""
     return (first, *lease_hosts(given)) if first else ()
-
-
-def size_view(size: Size) -> SizeView:
-    return SizeView(size.cpus / CORE, size.mem, size.disk, size.time_s, size.gpus)
 
 
 def taken(size: Size, spec: Spec, walltime_s: float | None) -> SizeView:

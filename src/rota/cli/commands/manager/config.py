@@ -93,10 +93,10 @@ def check(call: Invocation) -> int:
     import os
 
     from rota.config import all_settings, load
-    from rota.manager.host.energy import rules_of
+    from rota.core.machines.energy_rules import rules_from
 
     loaded = load(call.home)
-    rules_of(loaded.settings)
+    rules_from(loaded.settings)
     known = [setting.variable for setting in all_settings().values()]
     near = {
         name: close[0]

@@ -102,8 +102,7 @@ def _as_of_old(view: AccountingView, window: str) -> None:
 def _zone(name: str | None) -> str:
     """The name of the time zone, checked. Raises `BadInput`."""
     from rota.errors import BadInput
-    from rota.host import local_zone_name
-    from rota.manager.accounts.windows import zone_of
+    from rota.time_zones import local_zone_name, zone_of
 
     if name is None:
         return local_zone_name()
@@ -142,7 +141,7 @@ def _told_zone(view: AccountingView) -> tzinfo:
     from datetime import UTC
 
     from rota.errors import BadInput
-    from rota.manager.accounts.windows import zone_of
+    from rota.time_zones import zone_of
 
     try:
         return zone_of(view.zone)

@@ -173,9 +173,9 @@ def show_calendar(call: Invocation, start: str | None, end: str | None) -> int:
     from rota.cli.commands.site import site_records
     from rota.client.fields.moments import parse_moment
     from rota.errors import BadInput
-    from rota.host import local_zone
     from rota.plan.policy.quota_records import calendar_of
     from rota.plan.site.clock import Clock
+    from rota.time_zones import local_zone
 
     now = time.time()
     since = now if start is None else parse_moment(start, now=now)

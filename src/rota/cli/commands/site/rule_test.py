@@ -102,7 +102,7 @@ def test_rules(
 def _me() -> str:
     import os
 
-    from rota.manager.peers.peer import user_name
+    from rota.users import user_name
 
     return user_name(os.getuid())
 
