@@ -1,5 +1,5 @@
-"""Admission rules and besteffort: a job is so by its queue and by its type, after every rule; and what `rota rule
-test` says is what becomes of the job."""
+"""What `rota rule test` says is what becomes of the job in a manager; and a job is besteffort by its queue and by
+its type, after every rule."""
 
 from __future__ import annotations
 
@@ -14,18 +14,23 @@ from rota.client.rule_trial import try_rules
 from rota.client.submission import spec_of
 from rota.core.admission.admission import Admission
 from rota.core.admission.rule_syntax import shown_value
-from rota.core.admission.spec_checks import check_spec, check_texts
-from rota.core.jobs.job import Spec
+from rota.core.events import LibraryGrew
+from rota.core.jobs.job import Job, Spec
+from rota.core.states import State
+from rota.core.submit.spec_library import Library
 from rota.core.world import World
 from rota.errors import BadInput
+from rota.manager.submit.intake import Intake
 from rota.plan.dispatch.planning import Planning
+from rota.wire import messages as m
 from rota.wire.specs import spec_from
-from tests.core.admission.groups import NOBODYS_GROUPS
+from tests.core.admission.groups import KnownGroups
 from tests.dose import dose
 
 HOUR = 3600.0
 QUEUES: dict[str, dict[str, Any]] = {"night": {"walltime_s": 8 * HOUR}, "short": {"walltime_s": HOUR}}
 Rules = list[dict[str, Any]]
+Groups = tuple[str, ...]
 
 
 def records(rules: Rules) -> dict[str, dict[str, Any]]:
@@ -43,26 +48,38 @@ def without_terminal(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name != "interactive"}
 
 
-def added(rules: Rules, fields: dict[str, Any], *, reservations: int = 1) -> Spec | str:
+def added(
+    rules: Rules, fields: dict[str, Any], *, reservations: int = 1, admin: bool = False, groups: Groups = ()
+) -> Spec | str:
     """What becomes of a job that is added, or why it is refused, as the manager takes in what a client sends."""
     world = World(Planning())
     world.site = records(rules)
-    admission = Admission(world, NOBODYS_GROUPS)
+    for id in range(1, reservations):
+        world.jobs[id] = waiting_reservation(id)
+    library = Library(specs={}, env_ids={}, next_spec=1, next_env=1)
+    admission = Admission(world, KnownGroups(ann=groups))
+    intake = Intake("s", "ann", library, world.placement.limits, admission, admin=admin)
     try:
-        wished = spec_from(spec_of(without_terminal(fields), text=True), (), user="ann", env=0)
-        if fields.get("interactive"):
-            wished = msgspec.structs.replace(wished, interactive=True)
-        check_texts(wished)
-        spec = admission.admit(wished).spec
-        check_spec(spec)
-        if spec.at is not None:
-            admission.refuse_reservation(wished, reservations)
+        sent = spec_of(without_terminal(fields), text=True)
+        sent = msgspec.structs.replace(sent, interactive="interactive" in fields)
+        add = m.Add(n=1, submission="s", first=0, cmds=["x"], specs=[sent], envs=[b""])
+        add = msgspec.msgpack.decode(msgspec.msgpack.encode(add), type=m.Add)
+        intake.check(add)
+        intake.keys(add, LibraryGrew(specs=[], envs=[]))
     except BadInput as error:
-        return str(error)
-    return spec
+        return str(error).removeprefix("line 1: ")
+    (spec,) = library.specs.values()
+    return msgspec.structs.replace(spec, env=0)
 
 
-def judged(rules: Rules, fields: dict[str, Any], *, reservations: int = 1) -> Spec | str:
+def waiting_reservation(id: int) -> Job:
+    spec = Spec(user="ann", cwd="/", env=1, at=2e9)
+    return Job(id, str(id), spec, 1, "x", State.READY, "s", 0.0)
+
+
+def judged(
+    rules: Rules, fields: dict[str, Any], *, reservations: int = 1, admin: bool = False, groups: Groups = ()
+) -> Spec | str:
     """The same, as `rota rule test` says it."""
     try:
         tried = try_rules(
@@ -72,6 +89,8 @@ def judged(rules: Rules, fields: dict[str, Any], *, reservations: int = 1) -> Sp
             interactive="interactive" in fields,
             system=False,
             reservations=reservations,
+            admin=admin,
+            unix_groups=groups,
         )
     except BadInput as error:
         return str(error)
@@ -110,7 +129,7 @@ def test_a_default_queue_besteffort_is_seen_as_a_type() -> None:
     world = World(Planning())
     world.site = {"rule": {**site, **records(rules)["rule"]}}
     with pytest.raises(BadInput, match="not here"):
-        Admission(world, NOBODYS_GROUPS).admit(spec_from(spec_of({}), (), user="ann", env=0))
+        Admission(world, KnownGroups()).admit(spec_from(spec_of({}), (), user="ann", env=0))
 
 
 @pytest.mark.parametrize("queue", ["night", "default"])
@@ -187,6 +206,14 @@ def test_rules_decide_after_what_attempts_are_retried() -> None:
     assert found.retry_on == ("lost",)
 
 
+def test_a_dry_run_names_the_rule_only_if_that_refuses_the_job() -> None:
+    rules: Rules = [{"reject": "not today"}]
+    assert added(rules, {}) == judged(rules, {}) == "not today (rule 'r0'); see 'rota rule show r0'"
+    found = judged(rules, {"type": "no_quotas"})
+    assert found == added(rules, {"type": "no_quotas"})
+    assert "only an administrator" in str(found)
+
+
 # ------------------------------------------------------------------ the whole class
 
 _values: dict[str, st.SearchStrategy[Any]] = {
@@ -209,6 +236,8 @@ _matches = st.fixed_dictionaries(
         "reservations_over": st.integers(0, 2),
         "uses": st.sampled_from(["nodes", "!nodes"]),
         "priority_over": st.integers(0, 5),
+        "unix_group": st.sampled_from(["staff", "!guests"]),
+        "admin": st.booleans(),
     },
 )
 
@@ -231,7 +260,7 @@ _jobs = st.fixed_dictionaries(
     {},
     optional={
         "queue": _values["queue"],
-        "type": st.sampled_from(["besteffort", "idempotent", "container"]),
+        "type": st.sampled_from(["besteffort", "idempotent", "container", "no_quotas"]),
         "walltime": _values["walltime"],
         "priority": st.sampled_from(["0", "7"]),
         "mem": _values["mem"],
@@ -244,12 +273,19 @@ _jobs = st.fixed_dictionaries(
 
 
 @dose(60)
-@given(rules=_rules, job=_jobs, reservations=st.integers(1, 3))
+@given(
+    rules=_rules,
+    job=_jobs,
+    reservations=st.integers(1, 3),
+    admin=st.booleans(),
+    groups=st.sampled_from([(), ("staff",), ("guests", "staff")]),
+)
 def test_what_a_dry_run_says_is_what_becomes_of_the_job(
-    rules: Rules, job: dict[str, Any], reservations: int
+    rules: Rules, job: dict[str, Any], reservations: int, admin: bool, groups: Groups
 ) -> None:
-    found = added(rules, job, reservations=reservations)
-    assert judged(rules, job, reservations=reservations) == found
+    by: dict[str, Any] = {"reservations": reservations, "admin": admin, "groups": groups}
+    found = added(rules, job, **by)
+    assert judged(rules, job, **by) == found
     if isinstance(found, Spec):
         assert (found.queue == "besteffort") == ("besteffort" in found.types)
 

@@ -10,11 +10,10 @@ from msgspec import Struct
 
 from rota.client.fields.new_spec import new_spec
 from rota.client.submission import base_wanted
-from rota.core.admission.admission import Rulebook
 from rota.core.admission.admission_rules import Verdict
 from rota.core.admission.rule_facts import SubmissionContext
 from rota.core.admission.rule_syntax import shown_value
-from rota.core.admission.spec_checks import check_texts
+from rota.core.admission.rulebook import Rulebook
 from rota.core.jobs.job import Spec
 from rota.errors import BadInput
 from rota.plan.language import expression
@@ -74,6 +73,7 @@ class RuleTrial(Struct):
     spec: Spec  #: as admission would accept it
     verdict: Verdict
     error: str  #: why it is refused
+    rejected_by: str  #: by which rule; empty: by none
 
     def view(self) -> TrialView:
         spec, verdict = self.spec, self.verdict
@@ -93,7 +93,7 @@ class RuleTrial(Struct):
             None if spec.retry_on is None else list(spec.retry_on), spec.where,
         )  # fmt: skip
         return TrialView(
-            not self.error, verdict.rejected_by or None, self.error or None, list(verdict.matched), steps, job
+            not self.error, self.rejected_by or None, self.error or None, list(verdict.matched), steps, job
         )
 
 
@@ -117,13 +117,12 @@ def try_rules(
     spec = spec_from(new_spec(base_wanted(fields, text=text), 0), (), user=user, env=0)
     if interactive:
         spec = msgspec.structs.replace(spec, interactive=True)
-    check_texts(spec)
     _check_words(spec, records)
     by = SubmissionContext(admin, groups_of(user) if unix_groups is None else tuple(unix_groups))
     judged = Rulebook(records, system=system).judge(spec, reservations=reservations, by=by)
-    error, verdict = judged.error, judged.verdict
-    said = "" if error is None else verdict.message if verdict.rejected_by else str(error)
-    return RuleTrial(judged.spec, verdict, said)
+    error, verdict, rule = judged.error, judged.verdict, judged.rejected_by
+    said = "" if error is None else verdict.message if rule else str(error)
+    return RuleTrial(judged.spec, verdict, said, rule)
 
 
 def _check_words(spec: Spec, records: Records) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
-from msgspec import Struct
 
 from rota.core.site.limits import LIMIT_NAME, MOST_UNITS
 from rota.errors import BadInput
@@ -11,7 +12,7 @@ from rota.plan.need import LimitUse
 from rota.plan.policy.limits import Limit, Limits
 
 
-class WantedLimit(Struct, frozen=True, gc=False):
+class WantedLimit(NamedTuple):
     """A use of a limit as its user wrote it. Depending on the limit, the number is the units to take, or the
     capacity of a limit that only jobs declare."""
 

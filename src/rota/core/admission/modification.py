@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from rota.core.admission.admission import Admission, Admitted
+from rota.core.admission.admission import Admission
 from rota.core.admission.limit_uses import resolve
-from rota.core.admission.spec_checks import check_spec
+from rota.core.admission.rulebook import Admitted
 from rota.core.admission.terms import modified
 from rota.core.jobs.job import AsWritten, Spec
 from rota.core.submit.spec_library import Library
@@ -43,9 +43,7 @@ def respecify(
         new["limits"] = resolve(new["limits"], limits, declared, user=spec.user, admin=admin)
     if spec.wrote is not None:
         new["wrote"] = _rewritten(spec.wrote, new, sizes)
-    admitted = admission.admit(msgspec.structs.replace(spec, **new), admin=admin, before=spec)
-    check_spec(admitted.spec)
-    return admitted
+    return admission.admit(msgspec.structs.replace(spec, **new), admin=admin, before=spec)
 
 
 def _rewritten(wrote: AsWritten, new: dict[str, Any], sizes: dict[str, Any]) -> AsWritten:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rota.core.admission.admission import Admission
 from rota.core.admission.limit_uses import resolve
-from rota.core.admission.spec_checks import LONGEST_NAME, MAX_ARGUMENT, check_spec, check_texts
+from rota.core.admission.spec_checks import LONGEST_NAME, MAX_ARGUMENT
 from rota.core.events import Asker, ChunkArrived, EntryAfter, LibraryGrew
 from rota.core.jobs.job import Command, Condition, Job, Parent, Spec
 from rota.core.submit.identity import KeyMaker, key_maker
@@ -121,12 +121,10 @@ class Intake:
                     wanted_limits(new.limits), self._limits, self._declared, user=self.user, admin=self._admin
                 )
                 spec = spec_from(new, uses, user=self.user, env=self._envs[new.env])
-                check_texts(spec)
                 admitted = self._admission.admit(spec, admin=self._admin)
                 if spec.at is not None:
                     self._wished[len(self._specs)] = spec
                 spec = admitted.spec
-                check_spec(spec)
                 notices = [*admitted.notices, *self._missing_container(spec)]
                 if spec.at is not None and (notice := self._admission.unanswered(spec)):
                     notices.append(notice)

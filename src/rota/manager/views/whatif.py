@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from rota.core.admission.admission import Admission
 from rota.core.admission.limit_uses import resolve
-from rota.core.admission.spec_checks import check_spec, check_texts
 from rota.core.forecast.expectation import ForecastSnapshot
 from rota.core.forecast.expected_times import Expectations
 from rota.core.jobs.job import Job, Spec
@@ -49,10 +48,8 @@ def question(
         raise BadInput("field 'user' is too long or contains a NUL byte")
     uses = resolve(wanted_limits(ask.spec.limits), world.placement.limits, {}, user=user, admin=admin)
     wished = spec_from(ask.spec, uses, user=ask.user or user, env=0)
-    check_texts(wished)
     admitted = admission.admit(wished, admin=admin)
     spec, notices = admitted.spec, list(admitted.notices)
-    check_spec(spec)
     if spec.at is not None:
         admission.refuse_reservation(wished, admission.waiting_reservations(spec.user) + 1, admin=admin)
     try:

@@ -11,8 +11,7 @@ from rota.cli.input.job_options import given, options_for
 from rota.cli.render.printing import print_out
 
 if TYPE_CHECKING:
-    from rota.core.admission.admission_rules import Verdict
-    from rota.core.jobs.job import Spec
+    from rota.client.rule_trial import RuleTrial
 
 #: Options of `add` that rules may look at or change.
 _FIELDS: Final = frozenset(
@@ -95,7 +94,7 @@ def test_rules(
     if call.json:
         print_json(tried.view())
     elif not call.quiet:
-        _print(tried.verdict, tried.error, spec=tried.spec)
+        _print(tried)
     return BadInput.exit_status if tried.error else 0
 
 
@@ -107,11 +106,12 @@ def _me() -> str:
     return user_name(os.getuid())
 
 
-def _print(verdict: Verdict, error: str, *, spec: Spec) -> None:
+def _print(tried: RuleTrial) -> None:
     from rota.cli.render.text import harmless
     from rota.core.admission.rule_facts import facts_of
     from rota.core.admission.rule_syntax import words_of
 
+    verdict, spec = tried.verdict, tried.spec
     for name in verdict.matched:
         if name == verdict.rejected_by:
             said = "rejects it"
@@ -121,9 +121,9 @@ def _print(verdict: Verdict, error: str, *, spec: Spec) -> None:
                 ", ".join(f"{step.does} {words_of({step.field: step.new})}" for step in done) or "changes nothing"
             )
         print_out(f"rule {harmless(name)}: {harmless(said)}")
-    if error:
-        by = f" (rule '{verdict.rejected_by}')" if verdict.rejected_by else ""
-        print_out(f"refused: {harmless(error)}{by}")
+    if tried.error:
+        by = f" (rule '{tried.rejected_by}')" if tried.rejected_by else ""
+        print_out(f"refused: {harmless(tried.error)}{by}")
         return
     facts = facts_of(spec)
     values = {name: getattr(facts, name) for name in _SHOWN}
