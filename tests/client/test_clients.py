@@ -15,7 +15,7 @@ import pytest
 import rota
 from rota.client import AsyncClient, Client
 from rota.client.session import Added as Outcome
-from rota.core.answers import Added
+from rota.core.answers import Acted, Added
 from rota.errors import BadInput, Denied, EnvironmentFault, NoManager, NotFound, TimedOut
 from rota.wire import messages as m
 from rota.wire.views import JobPage, SettledView
@@ -77,6 +77,37 @@ def test_a_connection_lost_during_add_is_made_again_and_the_same_submission_sent
     first, second = manager.conversations
     assert {add.submission for add in first.heard} == {add.submission for add in second.heard}
     assert [add.first for add in second.heard] == [0, 10_000, 20_000]
+
+
+@both
+def test_what_the_manager_has_not_done_is_sent_again_and_what_it_may_have_done_is_not(
+    tmp_path: Path, talk: Any
+) -> None:
+    seen = []
+
+    def script(conversation: Conversation, message: Any) -> None:
+        what = getattr(message, "verb", type(message).__name__)
+        seen.append(what)
+        first = seen.count(what) == 1
+        if first and what in ("hold", "Add"):
+            conversation.send(m.Failure(0, "not_done", "it starts anew", "try again"))
+        elif first:
+            conversation.close()
+        elif isinstance(message, m.Show):
+            conversation.send(m.Failure(message.n, "not_found", "there is no job 9", ""))
+        elif isinstance(message, m.Act):
+            conversation.reply(message.n, Acted([7], []))
+        else:
+            accept_all(conversation, message)
+
+    with scripted(tmp_path, script) as (home, _manager):
+        assert talk(home, lambda client: client.hold(7)).changed == [7]
+        assert talk(home, lambda client: client.add(["true"])).ids == [1]
+        with pytest.raises(NotFound):
+            talk(home, lambda client: client.job(9))
+        with pytest.raises(NoManager, match="was lost"):
+            talk(home, lambda client: client.kill(9))
+    assert seen == ["hold", "hold", "Add", "Add", "Show", "Show", "kill"]
 
 
 @both
@@ -273,12 +304,12 @@ def test_tasks_that_lose_their_connection_share_the_next_one(tmp_path: Path) -> 
     async def go(home: str) -> list[Any]:
         async with await rota.connect_async(home) as client:
             adds = [client.add(["true"]) for _ in range(4)]
-            return await asyncio.gather(*adds, client.status(), return_exceptions=True)
+            return await asyncio.gather(*adds, client.kill(1), return_exceptions=True)
 
     with scripted(tmp_path, script) as (home, manager):
-        *added, status = asyncio.run(go(str(home)))
+        *added, killed = asyncio.run(go(str(home)))
     assert [each.ids for each in added] == [[1]] * 4
-    assert isinstance(status, NoManager)
+    assert isinstance(killed, NoManager)
     assert len(manager.conversations) == 2
 
 

@@ -300,8 +300,12 @@ class Conversation:
             )
 
     def begin(self, stream: StreamCall[I, T]) -> Flow[int]:
-        """Open a stream."""
-        return (yield from self.session.begin(stream))
+        """Open a stream, on a new connection if the manager starts anew."""
+        while True:
+            try:
+                return (yield from self.session.begin(stream))
+            except NotDone as error:
+                yield from self.redial(error)
 
     def add(self, submission: str, batches: Iterable[UploadBatch], options: AddOptions) -> Flow[Added]:
         """Upload, on new connections if necessary. A repeat is harmless: the id of the submission is the same, and

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from rota.client import calls
 from rota.client.aio.connection import AsyncConnection
 from rota.client.calls import Selector, StreamCall, words
-from rota.errors import NoManager, TimedOut
+from rota.errors import NoManager, NotDone, TimedOut
 from rota.wire import codec, views
 from rota.wire import messages as m
 
@@ -25,21 +25,27 @@ I = TypeVar("I")  # noqa: E741
 class AsyncWatching(Generic[I, T]):
     """A stream that is open at the manager. Iterate it, or `poll` it; close it to stop early."""
 
-    def __init__(self, client: AsyncConnection, stream: StreamCall[I, T], n: int) -> None:
+    def __init__(self, client: AsyncConnection, stream: StreamCall[I, T], n: int, *, again: bool = False) -> None:
         self._client = client
         self._stream = stream
         self._session = client._conversation.session
         self._n = n
+        self._again = again  #: it may be opened again if the manager starts anew
         self.settled: T | None = None
 
     async def poll(self, timeout: float | None = None) -> I | None:
         """The next item; None when the time has passed or, if `settled` is set, at the end."""
-        if self.settled is None:
+        while self.settled is None:
             try:
                 next_item = self._session.next_item(self._n, self._stream)
                 item, self.settled = await self._client._run(next_item, timeout)
             except TimeoutError:
                 return None
+            except NotDone:
+                if not self._again:
+                    raise
+                self._n = await self._client._begin(self._stream)
+                self._session = self._client._conversation.session
             else:
                 return item
         return None
@@ -106,14 +112,15 @@ class WatchOperations(AsyncConnection):
         """
         window = calls.WINDOW if paced or attach else 0
         stream = calls.watch(words(selectors), outputs=outputs, follow=follow, window=window, attach=attach)
-        return await self._stream(stream)
+        # What was printed before would be printed again.
+        return await self._stream(stream, again=not outputs and not follow)
 
     async def feed(self) -> AsyncWatching[views.FeedView, None]:
         """Everything that changes: an asynchronous iterator that ends only with the connection."""
         return await self._stream(calls.feed())
 
-    async def _stream(self, stream: StreamCall[I, T]) -> AsyncWatching[I, T]:
-        return AsyncWatching(self, stream, await self._begin(stream))
+    async def _stream(self, stream: StreamCall[I, T], *, again: bool = False) -> AsyncWatching[I, T]:
+        return AsyncWatching(self, stream, await self._begin(stream), again=again)
 
     async def output(
         self, job: int, *, attempt: int = 0, err: bool = False, offset: int = 0, marks: bool = True

@@ -170,6 +170,7 @@ class Run:
     def _settled(self, added: Added) -> SettledView | None:
         """Wait until all is settled; None when we leave before that, with `_status`."""
         from rota.client.session import Disconnected
+        from rota.errors import NotDone
 
         waiting = len(added.ids) - len(added.complete)
         self._line.expect({"ready": waiting, "complete": len(added.complete)}, skipped=len(added.complete))
@@ -179,7 +180,7 @@ class Run:
             while True:
                 try:
                     return self._watch(added, printer)
-                except Disconnected:
+                except (Disconnected, NotDone):
                     self._line.clear()
                     print_err("rota: the connection to the manager was lost; the jobs are kept; waiting")
                     self._reconnect()
