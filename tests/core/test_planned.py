@@ -23,7 +23,7 @@ from rota.plan.dispatch import plan_factory
 from rota.plan.dispatch.planning import Planning
 from rota.plan.explain.whatif import ask_when
 from rota.plan.need import LimitUse
-from rota.plan.placement import Promised
+from rota.plan.placement.given import Promised
 from rota.plan.policy.limits import Limit, Window
 from rota.plan.size import Capacity, Size
 from rota.units import about_duration

@@ -13,7 +13,7 @@ from rota.core.jobs.job import AttemptEnd as StoredEnd
 from rota.core.output.output_report import OutputReport
 from rota.home import ManagerFile
 from rota.plan.need import LimitUse
-from rota.plan.placement import Given, Pause, Promised
+from rota.plan.placement.given import Given, Pause, Promised
 from rota.plan.policy.limits import Limit, Window
 from rota.plan.site.node_facts import NodeFacts
 from rota.plan.size import Floor, Size

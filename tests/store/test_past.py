@@ -12,7 +12,7 @@ from rows import SPEC, an_add, attempt_row, changes, end_row
 from tests.dose import dose
 
 from rota.core.changes import Changes
-from rota.plan.placement import Given, Pause
+from rota.plan.placement.given import Given, Pause
 from rota.plan.size import Size
 from rota.store.memory.store import MemoryStore
 from rota.store.past import hours_of, id_ranges, place_of

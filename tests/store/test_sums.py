@@ -16,7 +16,7 @@ from tests.dose import dose
 from rota.core.accounts.accounting import ACCOUNT_COLUMNS, GIVEN, HOUR_US, MINUTES_KEPT, USED, Key, micros, spread
 from rota.core.changes import Changes
 from rota.core.jobs.job import Spec
-from rota.plan.placement import Given
+from rota.plan.placement.given import Given
 from rota.plan.size import Size
 from rota.store.home.backup import back_up
 from rota.store.home.restore import Restoration

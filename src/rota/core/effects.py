@@ -13,7 +13,7 @@ from msgspec import Struct
 from rota.core.events import Asker
 from rota.core.jobs.job import Job, Outcome
 from rota.errors import RotaError
-from rota.plan.placement import Opened
+from rota.plan.placement.decisions import Opened
 
 
 class Effect(Struct, frozen=True, gc=False):

@@ -13,7 +13,7 @@ from rota.core.jobs.job import After, Behaved, Command, Element, Job, Parent, Re
 from rota.core.output.output_blocks import Output
 from rota.core.output.output_report import OutputReport
 from rota.core.states import State
-from rota.plan.placement import Given
+from rota.plan.placement.given import Given
 from rota.plan.size import Floor, Size
 
 

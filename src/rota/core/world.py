@@ -26,7 +26,8 @@ from rota.core.machines.energy_rules import EnergyRules
 from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition
 from rota.core.turn import Turn
 from rota.plan.need import Need
-from rota.plan.placement import Placement, Reserved
+from rota.plan.placement.leases import Reserved
+from rota.plan.placement.placement import Placement
 from rota.plan.policy.policy import PATIENCE_S
 from rota.plan.policy.quotas import Spent
 from rota.plan.policy.usage_history import History

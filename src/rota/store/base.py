@@ -17,7 +17,7 @@ from rota.core.changes import Changes
 from rota.core.jobs.job import Parent
 from rota.core.output.output_blocks import Output
 from rota.core.stored import StoredAttempt, StoredJob, StoreSnapshot
-from rota.plan.placement import Given
+from rota.plan.placement.given import Given
 from rota.plan.size import Size
 from rota.store.past import PastAttempt, PastSum
 

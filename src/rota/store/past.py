@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from rota.core.changes import Row
-from rota.plan.placement import Given
+from rota.plan.placement.given import Given
 from rota.plan.size import Size
 
 _HOUR_S: Final = 3600

@@ -11,7 +11,7 @@ from rota.core.jobs.job import Job, Lease, Spec
 from rota.core.states import State
 from rota.core.world import NO_JOB
 from rota.manager.peers.channels import ChannelRouter
-from rota.plan.placement import Given
+from rota.plan.placement.given import Given
 from rota.plan.size import Size
 from rota.wire import messages as m
 from rota.wire.job_keys import hash_of, new_secret

@@ -13,7 +13,7 @@ from rota.core.jobs.job import Outcome, Spec
 from rota.manager.accounts import accounts
 from rota.manager.views import learning
 from rota.manager.views.queries import Queries
-from rota.plan.placement import Given
+from rota.plan.placement.given import Given
 from rota.plan.size import Size
 from rota.wire.views import JobView, QuantityView
 from tests.core.machine import Machine

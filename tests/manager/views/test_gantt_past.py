@@ -24,7 +24,7 @@ from rota.manager.views.gantt import encoded
 from rota.manager.views.gantt_past import Past, PastRows, PastWindow
 from rota.manager.views.gantt_rows import ChartBar, lines_needed, placed
 from rota.manager.views.queries import Queries
-from rota.plan.placement import Given, Pause
+from rota.plan.placement.given import Given, Pause
 from rota.plan.site.bitset import parse_spans
 from rota.plan.size import Size
 from rota.store.memory.store import MemoryStore

@@ -9,7 +9,7 @@ from rota.plan.dispatch.plan_queue import PlanQueue
 from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
 from rota.plan.need import Need
-from rota.plan.placement import Held, Reserved
+from rota.plan.placement.leases import Held, Reserved
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import Policy

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rota.plan.need import LimitUse, Need
 from rota.plan.packing.hosts import AHEAD_MAX, AHEAD_S
 from rota.plan.packing.packing import Packing
-from rota.plan.placement import Chosen, Opened
+from rota.plan.placement.decisions import Chosen, Opened
 from rota.plan.policy.limits import Limit
 from rota.plan.size import Capacity, Size
 

@@ -12,7 +12,7 @@ from rota.core.accounts.amounts import asked_s, cores_of, given_s
 from rota.core.jobs.job import Job, Lease, Spec
 from rota.core.states import State
 from rota.core.turn import Turn
-from rota.plan.placement import Given
+from rota.plan.placement.given import Given
 from rota.plan.policy.usage_history import KEPT_S, History
 from rota.plan.size import CORE, Size
 from rota.units import MAX_SECONDS

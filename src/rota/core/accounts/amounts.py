@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rota.core.jobs.job import AsWritten, Spec
 from rota.plan.language.request_parser import parse_request
-from rota.plan.placement import Given
+from rota.plan.placement.given import Given
 from rota.plan.size import CORE, Size
 
 

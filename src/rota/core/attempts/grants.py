@@ -27,7 +27,7 @@ from rota.core.site.manager_pause import starts_nothing
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import World, move
-from rota.plan.placement import Chosen, Opened
+from rota.plan.placement.decisions import Chosen, Opened
 
 
 def grant_leases(world: World, turn: Turn) -> None:

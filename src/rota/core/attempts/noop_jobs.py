@@ -18,7 +18,7 @@ from rota.core.jobs.job import Job, Lease, Outcome
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import Runner, World, move
-from rota.plan.placement import Given
+from rota.plan.placement.given import Given
 
 #: Name prefix of that runner; a host follows.
 _NOWHERE = "nowhere@"

@@ -22,7 +22,7 @@ from rota.core.jobs.job import AttemptEnd, Job, Lease, LeasePart, Reason
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import Runner, World, move, write
-from rota.plan.placement import Given
+from rota.plan.placement.given import Given
 from rota.plan.size import Size
 
 #: Key of `Changes.meta` for the state of parts that the rows of attempts lack.

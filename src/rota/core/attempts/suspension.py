@@ -1,8 +1,8 @@
 """Suspend and resume jobs, as their runners freeze and thaw them and the plan gives their cores back.
 
 A suspended job gives up its cores, unless it keeps them, and resumes on exactly these. Its phase is stored with
-the attempt's grant (`plan.placement.Pause`), so it survives a restart. Orders are repeated to every runner that
-joins; one that has obeyed already reports so again.
+the attempt's grant (`plan.placement.given.Pause`), so it survives a restart. Orders are repeated to every runner
+that joins; one that has obeyed already reports so again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rota.core.jobs.job import Job, Lease, Reason
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import Runner, World, move, write
-from rota.plan.placement import Given, Pause
+from rota.plan.placement.given import Given, Pause
 
 #: Jobs of these types keep their cores: inner jobs use those of a container, and those of a besteffort job are
 #: available to all others anyway.

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from rota.core.jobs.job import Job, Lease
-from rota.plan.placement import Away, Pause
+from rota.plan.placement.given import Pause
+from rota.plan.placement.leases import Away
 
 FREEZING: Final = "freezing"  #: its processes are being frozen; the plan still counts it as running
 FROZEN: Final = "frozen"  #: suspended

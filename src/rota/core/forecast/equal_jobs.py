@@ -17,7 +17,7 @@ from rota.core.jobs.job import Job
 from rota.core.site.limits import openings
 from rota.core.states import State
 from rota.plan.forecast.waiting_jobs import FAR_S, Commitment, EqualJobs, Key, Stretch
-from rota.plan.placement import Waiting
+from rota.plan.placement.explanation import Waiting
 from rota.plan.size import CORE, Size
 
 #: A job class with several report groups is cut into at most this many runs.

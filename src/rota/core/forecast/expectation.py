@@ -13,7 +13,7 @@ from rota.core.site.manager_pause import why_nothing_starts
 from rota.core.states import LIVE, State
 from rota.core.world import World
 from rota.plan.forecast import planned_jobs
-from rota.plan.placement import Waiting
+from rota.plan.placement.explanation import Waiting
 from rota.plan.policy.limits import Limit
 from rota.plan.size import Capacity
 

@@ -15,7 +15,8 @@ from rota.core.output.output_report import OutputReport
 from rota.core.states import State
 from rota.plan.language.types import HOLDERS
 from rota.plan.need import LimitUse, Need
-from rota.plan.placement import Given, Opened
+from rota.plan.placement.decisions import Opened
+from rota.plan.placement.given import Given
 from rota.plan.size import Floor, Size
 
 #: A command: text for ``/bin/sh -c``, or an argument list to be executed directly.

@@ -20,7 +20,7 @@ from rota.core.states import LEASED, State
 from rota.core.stored import job_from_row
 from rota.core.world import OPEN, Runner, World, move
 from rota.plan.need import Need
-from rota.plan.placement import Given
+from rota.plan.placement.given import Given
 from rota.plan.size import Size
 
 _WAITS = (State.READY, State.DEPENDENT, State.BLOCKED)

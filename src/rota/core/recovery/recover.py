@@ -20,7 +20,7 @@ from rota.core.site.plan_news import restore_reservations
 from rota.core.site.planning_terms import WorldTerms
 from rota.core.site.policy import restore_spent
 from rota.core.world import World
-from rota.plan.placement import Placement
+from rota.plan.placement.placement import Placement
 
 #: In this order. A step may rely on those before it. `restore_leases_and_queue` hands jobs to the placement: what
 #: decides about their place comes before it, what refers to leases comes after it.

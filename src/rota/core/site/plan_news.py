@@ -17,7 +17,7 @@ from rota.core.site.promised_starts import note_moves
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import World, dequeue, move, touch, write
-from rota.plan.placement import Reserved
+from rota.plan.placement.leases import Reserved
 from rota.units import about_duration
 
 #: Key of `Changes.meta` for granted reservations.

@@ -22,7 +22,7 @@ from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.request_parser import check_alternative, parse_request
 from rota.plan.language.type_parser import parse_types
 from rota.plan.packing.packing_reasons import amount
-from rota.plan.placement import Away, Held, Reserved
+from rota.plan.placement.leases import Away, Held, Reserved
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import Policy
 from rota.plan.policy.policy_records import decides_plans
@@ -43,7 +43,7 @@ ELSEWHERE = ("deploy", "cosystem")
 
 
 class WorldTerms:
-    """Implements `plan.placement.Terms` on the world."""
+    """Implements `plan.placement.terms.Terms` on the world."""
 
     def __init__(self, world: World) -> None:
         self._world = world

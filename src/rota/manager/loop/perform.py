@@ -25,7 +25,7 @@ from rota.manager.output.pruning import Pruner
 from rota.manager.peers.peer import Peer
 from rota.manager.peers.runners import Runners
 from rota.manager.watch.watches import Watches
-from rota.plan.placement import Given
+from rota.plan.placement.given import Given
 from rota.settings import Settings
 from rota.store.base import Store
 from rota.wire import codec

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from rota.core.accounts.amounts import asked_of, attempt_walltime, cores_of, given_s
 from rota.core.jobs.job import Spec
 from rota.core.learning.next_attempt_size import Decision
-from rota.plan.placement import Given
+from rota.plan.placement.given import Given
 from rota.plan.size import CORE, Size
 from rota.wire.views import AmountsView, BytesView, QuantityView
 

@@ -20,7 +20,8 @@ from rota.manager.loop import clock
 from rota.manager.views.amounts import Attempted, amounts
 from rota.manager.views.expected_times import expected_views
 from rota.plan.language.hostlist import fold
-from rota.plan.placement import Given, Planned
+from rota.plan.placement.explanation import Planned
+from rota.plan.placement.given import Given
 from rota.plan.reasons import Waits
 from rota.plan.size import Size
 from rota.store.base import StoredEvent

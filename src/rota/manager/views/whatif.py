@@ -21,7 +21,7 @@ from rota.manager.views.expected_times import expected_views
 from rota.manager.views.rows import why_reason
 from rota.plan.explain.whatif import WhatIfAnswer, ask_copy
 from rota.plan.forecast import planned_jobs
-from rota.plan.placement import Waiting
+from rota.plan.placement.explanation import Waiting
 from rota.plan.planner.endangered import unanswered
 from rota.plan.reasons import Waits
 from rota.plan.size import CORE

@@ -15,7 +15,9 @@ from rota.plan.dispatch.plan_leases import PlanLeases, ids_of, still_there
 from rota.plan.dispatch.plan_queue import PlanQueue
 from rota.plan.need import Need
 from rota.plan.packing.packing import Packing
-from rota.plan.placement import Chosen, News, Opened, Preempted, Reserved, Terms
+from rota.plan.placement.decisions import Chosen, News, Opened, Preempted
+from rota.plan.placement.leases import Reserved
+from rota.plan.placement.terms import Terms
 from rota.plan.planner.shortfall import count_missing
 from rota.plan.schedule.plan_entry import RUNNING, Begin
 from rota.plan.site.resources import HostFigures

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from rota.plan.need import Need
-from rota.plan.placement import Given, Promised
+from rota.plan.placement.given import Given, Promised
 from rota.plan.planner.shortfall import missing_words
 from rota.plan.schedule.plan import Plan
 from rota.plan.schedule.plan_entry import PlanEntry

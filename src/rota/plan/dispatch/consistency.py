@@ -7,7 +7,7 @@ from itertools import combinations
 from rota.plan.dispatch.active_plan import ActivePlan
 from rota.plan.dispatch.plan_leases import ids_of
 from rota.plan.dispatch.plan_queue import PlanQueue
-from rota.plan.placement import Terms
+from rota.plan.placement.terms import Terms
 from rota.plan.schedule.timesharing import may_share
 
 

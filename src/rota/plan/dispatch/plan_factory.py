@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rota.plan.dispatch.plan_leases import PlanLeases
 from rota.plan.packing.packing import Packing
-from rota.plan.placement import Outlook, Terms
+from rota.plan.placement.explanation import Outlook
+from rota.plan.placement.terms import Terms
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.limits import Limits
 

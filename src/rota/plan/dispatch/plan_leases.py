@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 
-from rota.plan.placement import Held, Terms
+from rota.plan.placement.leases import Held
+from rota.plan.placement.terms import Terms
 from rota.plan.planner.planner import Planner
 from rota.plan.schedule.plan import Plan
 from rota.plan.schedule.timesharing import WHOLE

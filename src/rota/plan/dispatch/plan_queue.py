@@ -11,7 +11,8 @@ from typing import NamedTuple
 from rota.plan.ask import Ask
 from rota.plan.need import Need
 from rota.plan.packing.job_classes import JobClass
-from rota.plan.placement import Terms, Waiting
+from rota.plan.placement.explanation import Waiting
+from rota.plan.placement.terms import Terms
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.search import shapes_of
 

@@ -20,7 +20,9 @@ from rota.plan.need import Need
 from rota.plan.packing.demand import wanting
 from rota.plan.packing.job_classes import JobClass
 from rota.plan.packing.packing import Packing
-from rota.plan.placement import Chosen, News, Opened, Outlook, Planned, Terms, Waiting
+from rota.plan.placement.decisions import Chosen, News, Opened
+from rota.plan.placement.explanation import Outlook, Planned, Waiting
+from rota.plan.placement.terms import Terms
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.sleeping_hosts import next_starts
 from rota.plan.policy.limits import Limits

@@ -8,7 +8,7 @@ from math import exp
 
 from rota.plan.need import Need
 from rota.plan.packing.packing_reasons import never_fits
-from rota.plan.placement import Opened
+from rota.plan.placement.decisions import Opened
 from rota.plan.size import Capacity, Size
 
 #: Leases beyond the seats cover about this many seconds of work …

@@ -18,7 +18,8 @@ from rota.plan.packing.job_classes import JobClass, Rank, SizeClass, SizeClasses
 from rota.plan.packing.limit_queues import LimitQueues
 from rota.plan.packing.packing_reasons import jobs_before, limit_reasons, no_room
 from rota.plan.packing.shadow_time import Shadows
-from rota.plan.placement import Chosen, Opened, Waiting
+from rota.plan.placement.decisions import Chosen, Opened
+from rota.plan.placement.explanation import Waiting
 from rota.plan.policy.limits import Limits
 from rota.plan.reasons import Waits
 from rota.plan.size import Capacity, Size

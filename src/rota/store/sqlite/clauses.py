@@ -17,7 +17,7 @@ MOST_PARTS: Final = 400
 _TOP: Final = (1 << 63) - 1
 
 #: Does an attempt have a part on this host, besides its first? The allocation is an array
-#: (`plan.placement.Given`): element 3 has its hosts, and element 7 says whether it only holds them.
+#: (`plan.placement.given.Given`): element 3 has its hosts, and element 7 says whether it only holds them.
 _OTHER_HOST: Final = (
     "NOT coalesce(a.given ->> 7, false)"
     " AND EXISTS (SELECT 1 FROM json_each(a.given, '$[3]') AS n WHERE n.key > 0 AND n.value ->> 0 = ?)"

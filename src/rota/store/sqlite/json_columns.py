@@ -6,7 +6,7 @@ import msgspec
 
 from rota.core.jobs.job import After, Behaved
 from rota.core.output.output_report import OutputReport
-from rota.plan.placement import Given
+from rota.plan.placement.given import Given
 from rota.plan.size import Floor, Size
 
 _after = msgspec.json.Decoder(tuple[After, ...])

@@ -1,0 +1,81 @@
+"""The part of a placement that decides what begins now, and what else must happen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from rota.plan.placement.given import Given
+from rota.plan.placement.leases import Reserved
+from rota.plan.reasons import Moved
+from rota.plan.size import Size
+
+if TYPE_CHECKING:
+    from rota.plan.ask import Ask
+    from rota.plan.placement.terms import Terms
+    from rota.plan.policy.quotas import Spent
+
+
+class Opened(NamedTuple):
+    """A seat: this much of this host, until it is closed."""
+
+    seat: int
+    host: str
+    size: Size
+
+
+class Chosen(NamedTuple):
+    """A job to be leased to the runner of this host."""
+
+    job: int
+    host: str
+    given: Given | None = None
+
+
+class Preempted(NamedTuple):
+    """A besteffort job that must end, because another job begins on its resources."""
+
+    job: int
+    by: int
+    code: str = "preempted"  #: or "container": the one that it ran in is gone
+    at: float | None = None  #: when that job, a reservation, will begin (wall time); None: now
+
+
+class News(NamedTuple):
+    """What a planner decided besides who begins."""
+
+    preempted: list[Preempted]
+    ended: list[tuple[int, str, str]]  #: waiting jobs that will never begin: code and message
+    moved: list[Moved]
+    reserved: dict[int, Reserved | None]  #: reservations that were granted, or (None) given up
+    spent: dict[Spent, int]  #: all that ended jobs used of periods that are not over, if some of it is new
+    resumed: list[int]  #: suspended jobs that may go on: their cores are free
+
+
+class Decisions(Protocol):
+    """What begins now."""
+
+    ahead: bool  #: may jobs be leased before there is a seat for them, to take over that of another?
+
+    terms: Terms | None  #: whom to ask about jobs and the site
+
+    def site_changed(self) -> None:
+        """Resources, queues or quotas were changed."""
+
+    def clock_moved(self, wall: float) -> None:
+        """It is another time now than before and a little more: whatever was planned is planned anew."""
+
+    def place(self, now: float, wall: float) -> tuple[list[Opened], list[Chosen]]:
+        """What should begin now: seats to open, and jobs to lease, in order of rank."""
+
+    def rejection(self, ask: Ask, wall: float) -> str | None:
+        """Why a reservation that is asked for now would not be granted, or None."""
+
+    @property
+    def has_news(self) -> bool:
+        """Has something been decided besides who begins?"""
+
+    def take_news(self) -> News:
+        """What was decided since the last time."""
+
+    def next_event(self) -> float | None:
+        """When something should be decided though nothing happens (wall time)."""

@@ -1,0 +1,55 @@
+"""The part of a placement that knows the room there is, and what is in it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from rota.plan.need import Need
+from rota.plan.placement.decisions import Opened
+from rota.plan.size import Capacity, Size
+
+
+class Hosts(Protocol):
+    """Hosts, seats and leases."""
+
+    def host_known(self, host: str, capacity: Capacity, only: Need | None = None) -> None:
+        """This host exists (again), with this capacity; `only`: for jobs of this need alone."""
+
+    def host_gone(self, host: str) -> None:
+        """This host, on which nothing runs, does not exist any more."""
+
+    def host_usable(self, host: str, usable: bool) -> None:
+        """May new work be placed there now?"""
+
+    def refusal(self, size: Size) -> str | None:
+        """Why no host could ever run this, or None. With no host known nothing is refused."""
+
+    def capacities(self) -> list[Capacity]:
+        """Of the hosts that new work may be placed on."""
+
+    def seat(self, host: str, size: Size, now: float) -> Opened | None:
+        """A seat for a lease that is out already and has none, if there is room now."""
+
+    def started(self, seat: int, now: float) -> None:
+        """A job began to run in this seat."""
+
+    def released(self, host: str, need: Need, *, job: int, ended_at: float | None) -> None:
+        """A lease is over: its job ended then, or (None) it was never executed."""
+
+    def adopt(self, seat: int, host: str, size: Size) -> None:
+        """After a restart: this seat is open."""
+
+    def adopt_lease(self, host: str, need: Need) -> None:
+        """After a restart: a lease with this need is out."""
+
+    def close(self, seat: int) -> None:
+        """The seat is gone and its room is free. Unknown seats are ignored."""
+
+    def suspended(self, job: int) -> None:
+        """A job with a lease gives up its cores; or it was in line for them, and is not any more."""
+
+    def resumes(self, job: int) -> None:
+        """A suspended job is in line for its cores; `News.resumed` tells when it has them."""
+
+    def move_end(self, job: int, end: float, wall: float, *, force: bool = False) -> float:
+        """Let a job with a lease end then, or as late as no promise to others is broken; until when it may."""
