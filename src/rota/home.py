@@ -30,6 +30,7 @@ class ManagerFile(Struct, omit_defaults=True):
     generation: int = 0
     started_at: str = ""
     boot: str = ""  #: boot id of the machine
+    starts_anew: bool = False  #: this process is about to be a manager again (`manager.loop.reexecution`)
 
 
 def node_home(name: str) -> Path:

@@ -2,7 +2,8 @@
 
 Only its standard streams are inherited. Lock, sockets, ports and log are taken anew, as after any restart.
 Processes that the old image started stay its children: a runner is found again by its lock, everything else has
-been ended or ends by itself, and all are reaped.
+been ended or ends by itself, and all are reaped. While the lock is free in between, `manager.json` says to whom it
+belongs: a client that finds no manager could start one.
 """
 
 from __future__ import annotations
@@ -14,13 +15,19 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
 
 from rota import __version__
-from rota.errors import NotDone
+from rota.errors import NotDone, StoreRefused
+from rota.home import Home, ManagerFile
 from rota.manager.loop.deployment import Deployment
 from rota.manager.peers.peer import Peer
+
+T = TypeVar("T")
 
 log = logging.getLogger("rota.manager")
 
@@ -28,6 +35,7 @@ log = logging.getLogger("rota.manager")
 _FLUSH_S: Final = 2.0
 _LOOK_AGAIN_S: Final = 0.005
 _VERSION_S: Final = 30.0
+_LOCK_S: Final = 10.0
 #: The option that marks a new image.
 AGAIN: Final = "--again"
 DRAIN: Final = "--drain"
@@ -70,6 +78,49 @@ async def tell_clients(peers: Iterable[Peer]) -> None:
     limit = time.monotonic() + _FLUSH_S
     while any(peer.unsent for peer in told) and time.monotonic() < limit:
         await asyncio.sleep(_LOOK_AGAIN_S)
+
+
+def announce(home: Home) -> None:
+    """Keep other managers from taking the lock before the new image does."""
+    facts = home.read_manager_file() or ManagerFile()
+    write_manager_file(home, msgspec.structs.replace(facts, pid=os.getpid(), starts_anew=True))
+
+
+def write_manager_file(home: Home, facts: ManagerFile) -> None:
+    """Replace `manager.json`."""
+    draft = home.manager_file.with_suffix(".new")
+    draft.touch(mode=0o600)
+    draft.write_bytes(msgspec.json.encode(facts))
+    draft.replace(home.manager_file)
+
+
+def refuse_second(home: Home) -> None:
+    """Raise `StoreRefused` if a manager of this home is being re-executed."""
+    facts = home.read_manager_file()
+    if facts is None or not facts.starts_anew or facts.pid == os.getpid():
+        return
+    try:
+        words = Path(f"/proc/{facts.pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return  # it is gone
+    if b"rota.manager" in words and os.fsencode(home.path) in words:
+        raise StoreRefused(
+            f"another manager (pid {facts.pid}) already uses {home} and starts anew",
+            hint="use that one, or stop it with `rota manager stop`",
+            code="locked",
+        )
+
+
+def open_when_free(open_store: Callable[[], T], *, again: bool) -> T:
+    """Open the store. A new image waits for its lock, which another manager may hold until it has noticed that."""
+    limit = time.monotonic() + (_LOCK_S if again else 0.0)
+    while True:
+        try:
+            return open_store()
+        except StoreRefused as error:
+            if error.code != "locked" or time.monotonic() >= limit:
+                raise
+        time.sleep(_LOOK_AGAIN_S)
 
 
 def reexecute(deployment: Deployment, *, draining: bool) -> None:

@@ -114,9 +114,10 @@ async def _run(home: Home, ready: _Ready, make_pool: MakePool, options: argparse
 
     def approve(stored: str) -> None:
         nonlocal deployment
+        reexecution.refuse_second(home)
         deployment = identity.settled(home.path, stored)
 
-    store = SqliteStore(home.path, approve=approve)
+    store = reexecution.open_when_free(lambda: SqliteStore(home.path, approve=approve), again=options.again)
     manager: Manager | None = None
     try:
         listener = _bind_again(home, settings)
@@ -144,7 +145,9 @@ async def _run(home: Home, ready: _Ready, make_pool: MakePool, options: argparse
             task.cancel()
         server.close()
         log.info("manager stopping")
-        again = manager.bug is not None and await manager.drop_undecided()
+        again = manager.bug is not None and await manager.drop_undecided() and reexecution.is_installed()
+        if again:
+            reexecution.announce(home)
         if manager.failure is None and not again and store.holds_home():
             # Only while this process holds the home: a next manager has files of the same names.
             for path in (home.socket, home.manager_file, home.former_socket):
@@ -155,7 +158,7 @@ async def _run(home: Home, ready: _Ready, make_pool: MakePool, options: argparse
             manager.close()
         else:
             store.close()
-    if again and reexecution.is_installed():
+    if again:
         reexecution.reexecute(manager.deployment, draining=manager.draining)
     if (why := manager.failure or manager.bug) is not None:
         _exit_now(why)
@@ -376,7 +379,4 @@ def _write_manager_file(home: Home, manager: Manager) -> None:
         started_at=datetime.now(UTC).isoformat(),
         boot=boot_id(),
     )
-    draft = home.manager_file.with_suffix(".new")
-    draft.touch(mode=0o600)
-    draft.write_bytes(msgspec.json.encode(facts))
-    draft.replace(home.manager_file)
+    reexecution.write_manager_file(home, facts)
