@@ -14,7 +14,6 @@ from rota.client.rule_trial import try_rules
 from rota.client.submission import spec_of
 from rota.core.admission.admission import Admission
 from rota.core.admission.rule_syntax import shown_value
-from rota.core.events import LibraryGrew
 from rota.core.jobs.job import Job, Spec
 from rota.core.states import State
 from rota.core.submit.spec_library import Library
@@ -65,7 +64,7 @@ def added(
         add = m.Add(n=1, submission="s", first=0, cmds=["x"], specs=[sent], envs=[b""])
         add = msgspec.msgpack.decode(msgspec.msgpack.encode(add), type=m.Add)
         intake.check(add)
-        intake.keys(add, LibraryGrew(specs=[], envs=[]))
+        intake.keys(add)
     except BadInput as error:
         return str(error).removeprefix("line 1: ")
     (spec,) = library.specs.values()

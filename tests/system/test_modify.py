@@ -206,6 +206,19 @@ def test_a_bad_line_adds_nothing_and_is_named_with_its_field(queue: Queue) -> No
     assert queue.json("jobs", "--limit", "1")["total"] == before
 
 
+def test_what_a_refused_input_brought_is_stored_with_the_job_that_uses_it(queue: Queue) -> None:
+    good, bad = {"cmd": ": good", "name": "unseen", "env": {"OWN": "1"}}, {"cmd": ": bad", "queue": "nowhere"}
+    refused = queue.rota("add", "-", input=f"{json.dumps(good)}\n{json.dumps(bad)}\n")
+    assert (refused.returncode, "no queue 'nowhere'" in refused.stderr) == (2, True)
+    (job,) = queue.add_lines(good)
+    queue.until("complete", job)
+    queue.kill_manager()
+    queue.start()
+    assert queue.shown(job)["name"] == "unseen"
+    (again,) = queue.add_lines({"cmd": "test $OWN = 1", "env": {"OWN": "1"}})
+    queue.until("complete", again)
+
+
 def test_a_line_of_text_may_carry_fields_behind_a_tab_and_flags_are_the_defaults(queue: Queue) -> None:
     jobs = queue.add_all("--priority", "3", "-n", "flag", "-", input=': tab a\t{"name": "own"}\n: tab b\n')
     assert [(queue.look(job).name, queue.look(job).priority) for job in jobs] == [("own", 3), ("flag", 3)]

@@ -62,7 +62,6 @@ class NewSpecs(Struct):
     """Specifications after a modification."""
 
     specs: dict[int, tuple[int, Spec]] = field(default_factory=dict)  #: old number → (new number, specification)
-    rows: list[tuple[int, str]] = field(default_factory=list)  #: rows of specifications that are new to the store
     notices: dict[int, tuple[str, ...]] = field(default_factory=dict)  #: old number → what the rules reduced
 
 
@@ -80,7 +79,7 @@ def new_specs(
     made = NewSpecs()
     for old in spec_ids:
         admitted = respecify(library.specs[old], fields, limits, declared, admission, admin=admin)
-        made.specs[old] = (library.spec(admitted.spec, made.rows), admitted.spec)
+        made.specs[old] = (library.spec(admitted.spec), admitted.spec)
         if admitted.notices:
             made.notices[old] = admitted.notices
     return made

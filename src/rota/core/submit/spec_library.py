@@ -9,13 +9,18 @@ from hashlib import blake2b
 
 import msgspec
 
+from rota.core.events import LibraryGrew
 from rota.core.jobs.job import Spec
 
 _ENVS_REMEMBERED = 256
 
 
 class Library:
-    """Specifications and environments by content, each with its number in the store."""
+    """Specifications and environments by content, each with its number in the store.
+
+    What is new is handed over by `grown` until it is stored: it may come with a submission that is refused, and
+    the next one that has it must not rely on a row that nobody wrote.
+    """
 
     def __init__(self, *, specs: dict[int, Spec], env_ids: dict[str, int], next_spec: int, next_env: int) -> None:
         self.specs = specs
@@ -24,27 +29,36 @@ class Library:
         self._next_spec = next_spec
         self._next_env = next_env
         self._blobs: OrderedDict[int, bytes] = OrderedDict()
+        self._new = LibraryGrew(specs=[], envs=[])
 
-    def spec(self, spec: Spec, new: list[tuple[int, str]]) -> int:
-        """The number of this specification; a row is added to `new` if it has none yet."""
+    def grown(self) -> list[LibraryGrew]:
+        """What has to be stored before any job that uses it: an event, or none."""
+        new = self._new
+        if not (new.specs or new.envs):
+            return []
+        self._new = LibraryGrew(specs=[], envs=[])
+        return [new]
+
+    def spec(self, spec: Spec) -> int:
+        """The number of this specification, perhaps a new one."""
         number = self._spec_ids.get(spec)
         if number is None:
             number = self._next_spec
             self._next_spec += 1
             self._spec_ids[spec] = number
             self.specs[number] = spec
-            new.append((number, msgspec.json.encode(spec).decode()))
+            self._new.specs.append((number, msgspec.json.encode(spec).decode()))
         return number
 
-    def env(self, blob: bytes, new: list[tuple[int, str, str]]) -> int:
-        """The number of this environment; a row is added to `new` if it has none yet."""
+    def env(self, blob: bytes) -> int:
+        """The number of this environment, perhaps a new one."""
         digest = blake2b(blob, digest_size=16).hexdigest()
         number = self._env_ids.get(digest)
         if number is None:
             number = self._next_env
             self._next_env += 1
             self._env_ids[digest] = number
-            new.append((number, digest, base64.b64encode(blob).decode()))
+            self._new.envs.append((number, digest, base64.b64encode(blob).decode()))
         self._remember(number, blob)
         return number
 

@@ -164,8 +164,8 @@ class Actions:
                 self._admission,
                 admin=not restricted(peer),
             )
-            if made.rows:
-                happened(events.LibraryGrew(specs=made.rows, envs=[]))
+            for grew in library.grown():
+                happened(grew)
             if declared:
                 happened(events.LimitsDeclared(limits=list(declared.values())))
             happened(

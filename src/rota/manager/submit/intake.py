@@ -8,7 +8,7 @@ from __future__ import annotations
 from rota.core.admission.admission import Admission
 from rota.core.admission.limit_uses import resolve
 from rota.core.admission.spec_checks import LONGEST_NAME, MAX_ARGUMENT
-from rota.core.events import Asker, ChunkArrived, EntryAfter, LibraryGrew
+from rota.core.events import Asker, ChunkArrived, EntryAfter
 from rota.core.jobs.job import Command, Condition, Job, Parent, Spec
 from rota.core.submit.identity import KeyMaker, key_maker
 from rota.core.submit.spec_library import Library
@@ -112,9 +112,9 @@ class Intake:
         if any(len(blob) > MAX_ENV for blob in add.envs):
             raise BadInput("the environment is too large", hint=f"keep it under {MAX_ENV >> 20} MiB")
 
-    def keys(self, add: m.Add, grew: LibraryGrew) -> list[str]:
+    def keys(self, add: m.Add) -> list[str]:
         """Take in specifications and environments; the key of each command of the chunk."""
-        self._envs += [self._library.env(blob, grew.envs) for blob in add.envs]
+        self._envs += [self._library.env(blob) for blob in add.envs]
         for new in add.specs:
             try:
                 uses = resolve(
@@ -135,7 +135,7 @@ class Intake:
             self.dep_groups.update(spec.dep_groups)
             self._reserving |= spec.at is not None
             self._specs.append(spec)
-            self._spec_ids.append(self._library.spec(spec, grew.specs))
+            self._spec_ids.append(self._library.spec(spec))
             self._keys.append(key_maker(user=self.user, cwd=None if spec.scratch else spec.cwd))
         seen = self._seen
         indexes = {each.entry: each.index for each in add.elements}

@@ -144,9 +144,8 @@ class Uploads:
     async def _chunk(self, by: Asker, add: m.Add, intake: Intake) -> None:
         world, store, library, read = self._world, self._store, self._library, self._readers.read
         intake.check(add)
-        grew = events.LibraryGrew(specs=[], envs=[])
-        keys = intake.keys(add, grew)
-        if grew.specs or grew.envs:
+        keys = intake.keys(add)
+        for grew in library.grown():
             self._turns.happened(grew)
         unknown = [] if add.fresh or add.rerun else [key for key in keys if key not in world.keys]
         known: dict[str, tuple[int, int]] = {}
