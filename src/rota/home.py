@@ -90,6 +90,11 @@ class Home:
         return self.path / "manager.json"
 
     @property
+    def idle_stopped(self) -> Path:
+        """An empty file that says: the last manager stopped because it was idle."""
+        return self.path / "idle-stopped"
+
+    @property
     def lock(self) -> Path:
         return self.path / "manager.lock"
 

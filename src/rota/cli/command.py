@@ -43,6 +43,21 @@ class Invocation:
 
         return connect(self.home.path, address=self.address)
 
+    def connect_to_read(self) -> Client:
+        """The same for a command that only asks: if the last manager stopped because it was idle, it is started
+        again. Commands that act say how to start it."""
+        from rota.errors import NoManager
+
+        try:
+            return self.connect()
+        except NoManager:
+            from rota.client.endpoint import is_remote
+            from rota.client.starter import wake_manager
+
+            if is_remote(self.address) or not wake_manager(self.home):
+                raise
+        return self.connect()
+
 
 def print_json(value: object) -> None:
     """Print one JSON value as one line of stdout."""

@@ -33,6 +33,11 @@ class Endpoint(Struct, frozen=True, kw_only=True):
         return self.socket or f"{self.host}:{self.port}"
 
 
+def is_remote(address: str | None) -> bool:
+    """Is the manager at an address, which may be anywhere? Then no client starts it."""
+    return bool(address or os.environ.get("ROTA_MANAGER"))
+
+
 def find(
     home: Home,
     *,

@@ -97,12 +97,12 @@ class Starting:
 
     def _other_is_there(self, *, patient: bool) -> bool:
         """Is there another manager? It may still be recovering and have no socket yet."""
-        from rota.client.blocking import Client
+        from rota.client.blocking.connection import Connection
 
         limit = time.monotonic() + (READY_TIMEOUT if patient else 0)
         while True:
             try:
-                Client(lambda: endpoint.find(self.home, environ={}), timeout=10).close()
+                Connection(lambda: endpoint.find(self.home, environ={}), timeout=10).close()
             except NoManager:
                 if time.monotonic() >= limit or not holder_lives(self.home):
                     return False
@@ -114,6 +114,23 @@ class Starting:
 def start_manager(home: Home, *, idle_stop: float | None = None, arguments: tuple[str, ...] = ()) -> Starting:
     """Spawn a manager for this deployment and return at once; `wait` on the result."""
     return Starting(home, lambda: _spawn(home, idle_stop, arguments))
+
+
+def wake_manager(home: Home) -> bool:
+    """Start the manager again if the last one stopped because it was idle, and wait until it is ready. It stops
+    when idle as the last one did. False, and nothing is done, after any other end."""
+    if not (home.idle_stopped.is_file() and home.database.is_file()):
+        return False
+    from rota.config import load
+
+    start_manager(home, idle_stop=load(home).settings.idle_stop).wait()
+    return True
+
+
+def ensure_manager(home: Home) -> None:
+    """Start a manager where there is none, as `rota add` does, and wait until it is ready."""
+    if not wake_manager(home):
+        start_manager(home).wait()
 
 
 def _spawn(home: Home, idle_stop: float | None, arguments: tuple[str, ...]) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from rota.cli.command import Invocation
 from rota.cli.render.printing import print_err
 from rota.client import submission
 from rota.client.batches import Builder, UploadBatch
+from rota.client.endpoint import is_remote
 from rota.client.fields.fields import Wanted
 from rota.client.fields.values import check_command
 from rota.client.intake import from_bytes
@@ -91,7 +92,7 @@ class Submission:
             try:
                 self.client = self.call.connect()
             except NoManager:
-                if not self._may_start or self.call.address or os.environ.get("ROTA_MANAGER"):
+                if not self._may_start or is_remote(self.call.address):
                     raise
                 starting = self._start()
                 self.batches = list(self.batches)

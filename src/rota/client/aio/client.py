@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from rota.client.aio.jobs import JobOperations
 from rota.client.aio.manager import ManagerOperations
 from rota.client.aio.site import SiteOperations
+from rota.client.aio.transport import aside
 from rota.client.aio.watching import WatchOperations
-from rota.client.endpoint import TIMEOUT, find
+from rota.client.endpoint import TIMEOUT, find, is_remote
+from rota.errors import NoManager
 from rota.home import Home
 
 
@@ -22,14 +25,25 @@ async def connect_async(
     address: str | None = None,
     token: str | None = None,
     timeout: float = TIMEOUT,
+    start: bool = False,
 ) -> AsyncClient:
     """Connect to the manager of a deployment (default: `$ROTA_HOME`, as for the command line).
 
     With `address` ("HOST:PORT") by TLS, with a token; else over the Unix socket in the home.
-    Raises `NoManager` when none answers.
+    Raises `NoManager` when none answers; with `start`, one is started first if the home has none, as `rota add`
+    does.
 
         async with await rota.connect_async() as manager:
             print((await manager.status()).counts)
     """
     place = Home.find(os.fspath(home) if home is not None else None)
-    return await AsyncClient._open(lambda: find(place, address=address, token=token), timeout=timeout)
+    endpoint = partial(find, place, address=address, token=token)
+    try:
+        return await AsyncClient._open(endpoint, timeout=timeout)
+    except NoManager:
+        if not start or is_remote(address):
+            raise
+    from rota.client.starter import ensure_manager
+
+    await aside(lambda: ensure_manager(place))
+    return await AsyncClient._open(endpoint, timeout=timeout)

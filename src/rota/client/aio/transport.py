@@ -147,6 +147,11 @@ class AsyncTransport:
         raise Disconnected
 
 
+async def aside(function: Callable[[], T]) -> T:
+    """Call a function that blocks."""
+    return await asyncio.to_thread(function)
+
+
 async def _dial(endpoint: Endpoint) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     if endpoint.socket:
         with short(endpoint.socket) as path:

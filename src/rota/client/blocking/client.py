@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from rota.client.blocking.jobs import JobOperations
 from rota.client.blocking.manager import ManagerOperations
 from rota.client.blocking.site import SiteOperations
+from rota.client.blocking.transport import aside
 from rota.client.blocking.watching import WatchOperations
-from rota.client.endpoint import TIMEOUT, find
+from rota.client.endpoint import TIMEOUT, find, is_remote
+from rota.errors import NoManager
 from rota.home import Home
 
 
@@ -23,14 +26,25 @@ def connect(
     address: str | None = None,
     token: str | None = None,
     timeout: float = TIMEOUT,
+    start: bool = False,
 ) -> Client:
     """Connect to the manager of a deployment (default: `$ROTA_HOME`, as for the command line).
 
     With `address` ("HOST:PORT") by TLS, with a token; else over the Unix socket in the home.
-    Raises `NoManager` when none answers.
+    Raises `NoManager` when none answers; with `start`, one is started first if the home has none, as `rota add`
+    does.
 
         with rota.connect() as manager:
             print(manager.status().counts)
     """
     place = Home.find(os.fspath(home) if home is not None else None)
-    return Client._open(lambda: find(place, address=address, token=token), timeout=timeout)
+    endpoint = partial(find, place, address=address, token=token)
+    try:
+        return Client._open(endpoint, timeout=timeout)
+    except NoManager:
+        if not start or is_remote(address):
+            raise
+    from rota.client.starter import ensure_manager
+
+    aside(lambda: ensure_manager(place))
+    return Client._open(endpoint, timeout=timeout)

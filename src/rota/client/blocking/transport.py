@@ -6,12 +6,14 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable
-from typing import Self
+from typing import Self, TypeVar
 
 from rota.client.endpoint import TIMEOUT, Endpoint
 from rota.client.session import Conversation, Disconnected
 from rota.unix import short
 from rota.wire import messages as m
+
+T = TypeVar("T")
 
 
 class Transport:
@@ -83,6 +85,11 @@ class Transport:
             self.close()
             raise Disconnected
         return data
+
+
+def aside(function: Callable[[], T]) -> T:
+    """Call a function that blocks."""
+    return function()
 
 
 def _dial(endpoint: Endpoint, timeout: float) -> socket.socket:

@@ -27,4 +27,5 @@ class Deployment:
         self.started_at = clock.now()
         self.address: str | None = None  #: of the TLS port, once it is bound
         self.idle_stop_s = idle_stop_s  #: stop after so much idle time; None: never
+        self.stopped_idle = False  #: the manager stops for that reason
         self.again = again  #: this process was a manager before, which started anew because of a bug

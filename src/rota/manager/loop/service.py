@@ -334,12 +334,14 @@ class Manager:
             self._busy_at = at
         elif idle_stop_s is not None and at - self._busy_at > idle_stop_s:
             log.info("idle for %g s: stopping", idle_stop_s)
-            self.stop(kill=False)
+            self.stop(kill=False, idle=True)
 
     # ------------------------------------------------------------------ the end
 
-    def stop(self, *, kill: bool) -> None:
-        """Stop: running jobs go on in their runners, or, with `kill`, are ended first."""
+    def stop(self, *, kill: bool, idle: bool = False) -> None:
+        """Stop: running jobs go on in their runners, or, with `kill`, are ended first. `idle`: nobody asked for
+        it."""
+        self.deployment.stopped_idle = idle and (self.deployment.stopped_idle or not self._stopping)
         if self._stopping:
             return
         self._stopping = True

@@ -120,6 +120,7 @@ async def _run(home: Home, ready: _Ready, make_pool: MakePool, options: argparse
     store = reexecution.open_when_free(lambda: SqliteStore(home.path, approve=approve), again=options.again)
     manager: Manager | None = None
     try:
+        home.idle_stopped.unlink(missing_ok=True)
         listener = _bind_again(home, settings)
         pool = make_pool(home, settings)
         pool.start()  # its runner starts during the recovery
@@ -141,6 +142,10 @@ async def _run(home: Home, ready: _Ready, make_pool: MakePool, options: argparse
         if options.idle_stop is None and settings.http != gateway.OFF:
             _serve_http(manager)
         await manager.stopped.wait()
+        if manager.deployment.stopped_idle and store.holds_home():
+            # Before the socket closes: whoever finds it closed may ask why.
+            with contextlib.suppress(OSError):
+                home.idle_stopped.touch(mode=0o600)
         for task in tasks:
             task.cancel()
         server.close()

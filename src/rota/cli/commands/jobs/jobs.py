@@ -40,7 +40,7 @@ def jobs(call: Invocation, selectors: tuple[str, ...], limit: int, cursor: str) 
     from rota.client.calls import place_of
 
     begin = place_of(cursor)
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         page = client.jobs(*selectors, limit=limit, cursor=begin)
     if call.json:
         print_json(page)

@@ -52,7 +52,7 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
         raise BadInput("--follow prints as it comes, which is not one JSON value", hint="leave --json out")
     if follow and attempt:
         raise BadInput("--follow shows the newest attempt", hint="leave --attempt out")
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         number = one_job(client, id)
         job = client.job(number)
         only = 2 if err else 1 if out else 0

@@ -44,7 +44,7 @@ def plan(call: Invocation, user: str | None, **options: Any) -> int:
     memory = default_memory(cores=settings.cores, memory=settings.mem)
     spec = spec_of(given(options), text=True, mem=memory)
     warn_of_hours(spec.request)
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         found = client.plan_for(spec, user=user or "")
     if call.json:
         print_json(found)

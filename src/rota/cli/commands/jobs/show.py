@@ -28,7 +28,7 @@ def show(call: Invocation, id: str) -> int:
       rota show 17
       rota show 17 --json
     """
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         job = client.job(one_job(client, id))
     if call.json:
         print_json(job)

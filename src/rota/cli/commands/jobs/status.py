@@ -28,7 +28,7 @@ def status(call: Invocation, selectors: tuple[str, ...], watch: bool, until_done
       rota status last --until-done
       rota status --json
     """
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         if watch or until_done:
             from rota.cli.session.status_watch import watch_status
 

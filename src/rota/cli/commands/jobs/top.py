@@ -33,7 +33,7 @@ def top(call: Invocation, selectors: tuple[str, ...]) -> int:
         if (missing.name or "").partition(".")[0] != "textual":
             raise
         raise UserError("rota top needs textual", hint="install it with: pip install textual") from None
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         client.status(*selectors)  # a selector that is not understood is refused here, in one line
         app = TopApp(call.connect, client, filter=" ".join(selectors))
         app.run()

@@ -33,5 +33,5 @@ def wait(call: Invocation, selectors: tuple[str, ...], timeout: str | None) -> i
             limit = parse_duration(timeout)
         except BadInput as error:
             raise BadInput(f"--timeout: {error.message}", hint=error.hint) from None
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         return wait_for_jobs(call, client, list(selectors), timeout=limit)

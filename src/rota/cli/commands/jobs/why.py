@@ -21,7 +21,7 @@ def why(call: Invocation, id: str) -> int:
       rota why 17
       rota why 12_3 --json
     """
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         found = client.why(one_job(client, id))
     if call.json:
         print_json(found)

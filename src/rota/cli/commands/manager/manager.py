@@ -122,8 +122,15 @@ def stop(call: Invocation, kill: bool, wait: bool) -> int:
       rota manager stop --kill
     """
     from rota.client.session import Disconnected
+    from rota.errors import NoManager
 
-    with call.connect() as client:
+    try:
+        client = call.connect()
+    except NoManager:
+        if not call.address:
+            call.home.idle_stopped.unlink(missing_ok=True)  # it stays stopped, whoever asks
+        raise
+    with client:
         view = client.manager_status()
         try:
             client.stop_manager(kill=kill)

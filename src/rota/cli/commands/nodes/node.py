@@ -46,7 +46,7 @@ def list_nodes(call: Invocation) -> int:
       rota node list
       rota node list --json
     """
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         nodes = client.nodes()
     if call.json:
         print_json({"nodes": nodes})
@@ -70,7 +70,7 @@ def show_node(call: Invocation, host: str) -> int:
     Examples:
       rota node show n1
     """
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         found = client.node(host)
     if call.json:
         print_json(found)

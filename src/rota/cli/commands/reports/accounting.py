@@ -67,7 +67,7 @@ def accounting(
     first, end = time_spans.moments(since, until, last)
     window = window or ("day" if last is None else "all")
     zone = _zone(zone)
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         view = client.accounting(since=first, until=end, by=columns, window=window, zone=zone)
     if view.since is None:
         _as_of_old(view, window)

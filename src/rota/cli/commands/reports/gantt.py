@@ -80,7 +80,7 @@ def gantt(
         from rota.cli.render.picture_file import check_writable
 
         check_writable(picture)
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         view = client.gantt(since=first, until=last, limit=limit)
         begin, end = span_of(view, first, last)
         if first is None and not call.json and not call.quiet:

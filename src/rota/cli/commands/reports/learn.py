@@ -42,7 +42,7 @@ def learn(call: Invocation, name: str | None, forget: bool, everything: bool) ->
         raise BadInput("--forget needs a NAME", hint="or give --all to forget everything")
     if everything and (name or not forget):
         raise BadInput("--all goes with --forget and without a NAME", hint="see 'rota learn --help'")
-    with call.connect() as client:
+    with call.connect() if forget else call.connect_to_read() as client:
         if forget:
             client.forget_learned(name or "")
             if not call.json:

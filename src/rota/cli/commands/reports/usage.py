@@ -32,7 +32,7 @@ def usage(call: Invocation, since: str | None, until: str | None, last: str | No
       rota usage --from 2026-11-01 --to 2026-11-16 --json
     """
     first, end = time_spans.moments(since, until, last)
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         view = client.usage(since=first, until=end)
     if call.json:
         print_json(view)

@@ -38,7 +38,7 @@ def list_periods(call: Invocation) -> int:
     """
     from rota.cli.commands.site import site_records
 
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         site = client.site("calendar", "quota")
     found = _periods(site)
     known = _sets(site)
@@ -183,7 +183,7 @@ def show_calendar(call: Invocation, start: str | None, end: str | None) -> int:
     if not since < until <= since + _LONGEST_S:
         raise BadInput("--to must be after --from, and within two years of it", hint="give another time")
     clock = Clock(local_zone())
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         site = client.site("calendar", "quota")
     found = calendar_of(site.of("quota"), site.of("calendar"), clock).periods(since, until)
     found = [each for each in found if each.sets]

@@ -44,7 +44,7 @@ def limit(call: Invocation, limits: tuple[str, ...], host: str | None) -> int:
     _check(wanted)
     named = {text.partition("@")[0].partition(":")[0] for text in wanted}
     names = {*shown, *named}
-    with call.connect() as client:
+    with call.connect() if wanted else call.connect_to_read() as client:
         known = named | ({each.name for each in client.limits()} if shown else set())
         for name in shown:
             if name not in known:

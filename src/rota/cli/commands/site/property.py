@@ -89,7 +89,7 @@ def list_properties(call: Invocation) -> int:
     from rota.plan.site.inventory import Inventory
     from rota.plan.site.records import BUILT_IN, levels_of
 
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         view = client.site(*_KINDS, "node")  # agents announce properties of what their hosts bring
     site = view.site()
     inventory = Inventory(site, {host: its.ids for host, its in view.hosts.items()})

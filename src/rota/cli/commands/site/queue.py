@@ -70,7 +70,7 @@ def list_queues(call: Invocation) -> int:
     from rota.cli.commands.site import site_records
     from rota.core.site.policy import queues_of
 
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         found = queues_of(client.site("queue").site())
     return site_records.show(
         call,

@@ -42,7 +42,7 @@ def list_quotas(call: Invocation, name: str | None) -> int:
 
     from rota.cli.commands.site import site_records
 
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         view = client.quotas()
     found = _chosen(view, name)
     return site_records.show(

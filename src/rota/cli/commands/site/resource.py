@@ -193,7 +193,7 @@ def list_resources(call: Invocation, hosts: str | None, ids: str | None, where: 
     from rota.cli.commands.site import resource_list
 
     choose = _chooser(hosts, ids, where, needed=False)
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         view = client.site(*KINDS)
     inventory = inventory_of(view)
     return resource_list.show(call, view, inventory, choose(inventory), each=each)

@@ -66,7 +66,7 @@ def list_rules(call: Invocation) -> int:
     from rota.core.admission.rule_records import placed_rules
     from rota.core.admission.rule_syntax import words_of
 
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         found = placed_rules(client.site("rule").site())
     rows = []
     for place, each in enumerate(found, 1):
@@ -93,7 +93,7 @@ def show_rule(call: Invocation, name: str) -> int:
       rota rule show nodes-walltime > rule.json
     """
 
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         place, each = _find(name, client.site("rule"))
     body = _body(each, place)
     print_json(body if call.json else {key: body[key] for key in body if key not in ("position", "built_in")})

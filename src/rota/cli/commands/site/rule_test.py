@@ -79,7 +79,7 @@ def test_rules(
     from rota.errors import BadInput
 
     fields = given(options)
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         records = client.site(*KINDS).site()
     tried = try_rules(
         records,

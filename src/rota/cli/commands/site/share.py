@@ -40,7 +40,7 @@ def list_shares(call: Invocation, queue: str | None) -> int:
       rota share list
       rota share list --queue default --json
     """
-    with call.connect() as client:
+    with call.connect_to_read() as client:
         view = client.shares(queue=queue or "")
     if call.json:
         print_json(view)
