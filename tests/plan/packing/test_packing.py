@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rota.plan.need import LimitUse, Need
 from rota.plan.packing.hosts import AHEAD_MAX, AHEAD_S
 from rota.plan.packing.packing import Packing
-from rota.plan.placement.decisions import Chosen, Opened
+from rota.plan.placement.decisions import Opened, Placed
 from rota.plan.policy.limits import Limit
 from rota.plan.size import Capacity, Size
 
@@ -30,8 +30,17 @@ def packing(*capacities: Capacity) -> Packing:
     return made
 
 
+def begun(made: Packing, now: float = 0.0) -> list[Placed]:
+    return [placed for decision in made.place(now) for placed in decision]
+
+
 def place(made: Packing, now: float = 0.0) -> list[int]:
-    return [chosen.job for chosen in made.place(now)[1]]
+    return [placed.job for placed in begun(made, now)]
+
+
+def seats(made: Packing, now: float = 0.0) -> list[int]:
+    """Place, and return the seats that were opened."""
+    return [placed.seat.seat for placed in begun(made, now) if placed.seat is not None]
 
 
 # ------------------------------------------------------------------ order
@@ -59,9 +68,10 @@ def test_a_withdrawn_job_is_passed_over_and_may_come_back() -> None:
     made.withdraw(Need(size), priority=0, job=1)
     made.withdraw(Need(size), priority=0, job=3)
     made.offer(Need(size), priority=0, jobs=[3])
-    opened, chosen = made.place(0.0)
-    assert [each.job for each in chosen] == [2]
-    made.close(opened[0].seat)
+    (placed,) = begun(made)
+    assert placed.job == 2
+    assert placed.seat is not None
+    made.close(placed.seat.seat)
     assert place(made) == [3]
 
 
@@ -100,17 +110,17 @@ def test_nothing_is_placed_on_a_host_that_cannot_be_used() -> None:
     made = packing(FOUR, FOUR)
     made.host_usable("h1", False)
     made.offer(Need(Size(cpus=400)), priority=0, jobs=[1, 2])
-    assert made.place(0.0)[1] == [Chosen(1, "h2")]
+    assert begun(made) == [Placed(1, "h2", Opened(1, "h2", Size(cpus=400)))]
 
 
 def test_a_host_that_shrinks_gets_nothing_until_it_has_room() -> None:
     made = packing()
     made.offer(Need(Size(cpus=200)), priority=0, jobs=[1, 2, 3])
-    opened, _chosen = made.place(0.0)
+    first, second = seats(made)
     made.host_known("h1", Capacity(cpus=200, mem=0, disk=0))
-    made.close(opened[0].seat)
+    made.close(first)
     assert place(made) == []
-    made.close(opened[1].seat)
+    made.close(second)
     assert place(made) == [3]
 
 
@@ -199,10 +209,11 @@ class Simulation:
     started: dict[int, float] = field(default_factory=dict)
 
     def step(self) -> None:
-        opened, chosen = self.made.place(self.now)
-        for seat, (job, _host, _given) in zip(opened, chosen, strict=True):
-            self.open[job] = (self.now + seat.size.time_s, seat)
-            self.started[job] = self.now
+        for placed in begun(self.made, self.now):
+            seat = placed.seat
+            assert seat is not None
+            self.open[placed.job] = (self.now + seat.size.time_s, seat)
+            self.started[placed.job] = self.now
             self.made.started(seat.seat, self.now)
 
     def run(self) -> dict[int, float]:
@@ -295,12 +306,11 @@ def test_it_never_exceeds_a_host_and_never_leaves_the_first_waiting_beside_room(
             host = sorted(usable)[value % len(usable)]
             usable[host] = bool(extra)
             made.host_usable(host, usable[host])
-        opened, chosen = made.place(float(number))
-        for seat, host, size in opened:
-            seats[seat] = (host, size)
-        for job, host, _given in chosen:
-            assert usable[host]
-            del waiting[job]
+        for placed in begun(made, float(number)):
+            if placed.seat is not None:
+                seats[placed.seat.seat] = (placed.seat.host, placed.seat.size)
+            assert usable[placed.host]
+            del waiting[placed.job]
         for host in total:
             assert min(free(host)) >= 0
         able = {
@@ -325,8 +335,9 @@ def short_jobs(made: Packing, *, every_s: float, count: int = 200) -> int:
     size = Size(cpus=400, time_s=1.0)
     made.offer(Need(size), priority=0, jobs=list(range(1, 2000)))
     now, most = 0.0, 0
-    opened, chosen = made.place(now)
-    leases = len(chosen)
+    first = begun(made, now)
+    opened = [placed.seat for placed in first if placed.seat is not None]
+    leases = len(first)
     assert leases == 1
     for _each in range(count):
         now += every_s
@@ -334,9 +345,9 @@ def short_jobs(made: Packing, *, every_s: float, count: int = 200) -> int:
         leases -= 1
         if not leases:
             made.close(opened.pop().seat)
-        more, chosen = made.place(now)
-        opened += more
-        leases += len(chosen)
+        more = begun(made, now)
+        opened += [placed.seat for placed in more if placed.seat is not None]
+        leases += len(more)
         most = max(most, leases)
     return most
 
@@ -407,11 +418,11 @@ def costs(queue: int) -> list[int]:
     made.offer(Need(big), priority=9, jobs=[1])
     made.offer(Need(size), priority=0, jobs=list(range(2, queue)))
     made.offer(Need(Size(cpus=50, mem=1)), priority=0, jobs=list(range(queue, 2 * queue)))
-    opened, _chosen = made.place(0.0)
+    opened = seats(made)
 
     def end() -> None:
         made.released("h1", Need(big), ended_at=None)
-        made.close(opened[0].seat)
+        made.close(opened[0])
         made.place(5.0)
 
     return [
@@ -431,9 +442,9 @@ def test_sizes_that_are_not_used_any_more_are_forgotten() -> None:
     for n in range(1, 100):
         size = Size(cpus=100, mem=n)
         made.offer(Need(size), priority=0, jobs=[n])
-        opened, _chosen = made.place(float(n))
+        (seat,) = seats(made, float(n))
         made.released("h1", Need(size), ended_at=float(n))
-        made.close(opened[0].seat)
+        made.close(seat)
     assert place(made, 100.0) == []
     assert len(made._hosts.all["h1"].flows) <= 2
     assert not made._job_classes
@@ -445,12 +456,12 @@ def cost_of_an_end(needs: list[Need]) -> int:
     made.limits.declare(Limit("shared", 2))
     for number, need in enumerate(needs):
         made.offer(need, priority=0, jobs=[number + 1 + each * len(needs) for each in range(100)])
-    opened, _chosen = made.place(0.0)
+    opened = seats(made)
     made.place(1.0)
 
     def end() -> None:
         made.released("h1", needs[0], ended_at=None)
-        made.close(opened[0].seat)
+        made.close(opened[0])
         made.place(5.0)
 
     return calls(end)

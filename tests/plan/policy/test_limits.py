@@ -104,17 +104,15 @@ class Naive:
 
     def place(self) -> list[int]:
         self.now += 1.0
-        opened, chosen = self.made.place(self.now)
-        assert len(opened) == len(chosen)
         started = []
-        seats: dict[tuple[str, Size], list[int]] = {}
-        for seat, host, size in opened:
-            seats.setdefault((host, size), []).append(seat)
-        for job, host, _given in chosen:
+        for (placed,) in self.made.place(self.now):
+            job, host = placed.job, placed.host
             _priority, need = self.waiting.pop(job)
+            assert placed.seat is not None
+            assert (placed.seat.host, placed.seat.size) == (host, need.size)
             assert not self.stopped(need), f"job {job} started although a limit stops it"
             assert not self.lacking(need, host), f"job {job} exceeds {self.lacking(need, host)}"
-            self.running[job] = Running(need, host, seats[host, need.size].pop(0))
+            self.running[job] = Running(need, host, placed.seat.seat)
             assert self.free(host) >= 0, f"{host} has more than it can"
             started.append(job)
         self.nobody_waits_without_need()

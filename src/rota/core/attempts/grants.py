@@ -27,59 +27,77 @@ from rota.core.site.manager_pause import starts_nothing
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import World, move
-from rota.plan.placement.decisions import Chosen, Opened
+from rota.plan.placement.decisions import Opened, Placed
 
 
 def grant_leases(world: World, turn: Turn) -> None:
-    """Ask the placement which jobs begin now, and lease them."""
+    """Ask the placement which jobs begin now, and lease them. Those that begin together do so in one batch."""
     if world.paused:
         return
     again = _seats_for_unseated(world, turn)
-    opened, chosen = world.placement.place(turn.mono, turn.wall)
-    if not again and not opened and not chosen:
+    decided = world.placement.place(turn.mono, turn.wall)
+    if not again and not decided:
         return
     work: dict[str, SendWork] = {}
-    # The seat of a withheld lease is withheld with it: a runner gives back a seat without work.
-    withheld = _to_withhold(world, opened, chosen)
-    kept = {seat.seat for seat in withheld.values()}
-    for seat in again + opened:
+    for seat in again:
         runner = world.runners[world.runner_at[seat.host]]
         take_seat(runner, seat.seat, seat.size)
-        if seat.seat not in kept:
-            work.setdefault(runner.id, SendWork(runner.id, [], [], [])).seats.append(seat)
-    for id, host, given in chosen:
-        job = world.jobs[id]
-        if given is not None and given.promised is not None:
-            turn.note(id, job.attempt + 1, "fewer", given.fewer)
-        if given is not None and given.elsewhere and "noop" in job.spec.types:
-            begin_noop(world, turn, job, host, given)
-            continue
-        runner = world.runners[world.runner_at[host]]
-        move(world, job, State.SCHEDULED)
-        job.attempt += 1
-        token = int(turn.random() * (1 << 53)) + 1
-        given = with_runners(world, given, runner)
-        job.lease = Lease(
-            token=token, runner=runner.id, leased_at=turn.wall, given=given, withheld=withheld.get(id)
-        )
-        if given is not None and given.size != job.size:
-            job.learned = given.size
-        take_lease(runner, job)
-        size = msgspec.json.encode(job.learned).decode() if job.learned is not None else None
-        what = msgspec.json.encode(given).decode() if given is not None else None
-        turn.changes.attempts.append((id, job.attempt, token, runner.id, host, turn.wall, job.spec_id, size, what))
-        if id in withheld:
-            if others := lease_hosts(given):
-                add_parts(world, job, dict.fromkeys(others, ""))
-            if world.server_hooks.prologue:
-                begin_prologue(world, turn, job)
-            else:
-                open_parts(world, turn, job)
-            continue
-        send = work.setdefault(runner.id, SendWork(runner.id, [], [], []))
-        send.jobs.append(job)
-        send.leases.append((id, job.attempt, token))
+        _work_for(work, runner.id).seats.append(seat)
+    for decision in decided:
+        for placed in decision:
+            _lease(world, turn, placed, work)
     turn.effects.extend(work.values())
+
+
+def _work_for(work: dict[str, SendWork], runner: str) -> SendWork:
+    found = work.get(runner)
+    if found is None:
+        found = work[runner] = SendWork(runner, [], [], [])
+    return found
+
+
+def _lease(world: World, turn: Turn, placed: Placed, work: dict[str, SendWork]) -> None:
+    """Lease one job to the runner of its host; what is to be sent is added to `work`."""
+    id, given, seat = placed.job, placed.given, placed.seat
+    job = world.jobs[id]
+    noop = given is not None and given.elsewhere and "noop" in job.spec.types
+    # The seat of a withheld lease is withheld with it: a runner gives back a seat without work.
+    withheld = seat if not noop and (world.server_hooks.prologue or (given and lease_hosts(given))) else None
+    if seat is not None:
+        holder = world.runners[world.runner_at[seat.host]]
+        take_seat(holder, seat.seat, seat.size)
+        if withheld is None:
+            _work_for(work, holder.id).seats.append(seat)
+    if given is not None and given.promised is not None:
+        turn.note(id, job.attempt + 1, "fewer", given.fewer)
+    if given is not None and noop:
+        begin_noop(world, turn, job, placed.host, given)
+        return
+    runner = world.runners[world.runner_at[placed.host]]
+    move(world, job, State.SCHEDULED)
+    job.attempt += 1
+    token = int(turn.random() * (1 << 53)) + 1
+    given = with_runners(world, given, runner)
+    job.lease = Lease(token=token, runner=runner.id, leased_at=turn.wall, given=given, withheld=withheld)
+    if given is not None and given.size != job.size:
+        job.learned = given.size
+    take_lease(runner, job)
+    size = msgspec.json.encode(job.learned).decode() if job.learned is not None else None
+    what = msgspec.json.encode(given).decode() if given is not None else None
+    turn.changes.attempts.append(
+        (id, job.attempt, token, runner.id, placed.host, turn.wall, job.spec_id, size, what)
+    )
+    if withheld is not None:
+        if others := lease_hosts(given):
+            add_parts(world, job, dict.fromkeys(others, ""))
+        if world.server_hooks.prologue:
+            begin_prologue(world, turn, job)
+        else:
+            open_parts(world, turn, job)
+        return
+    send = _work_for(work, runner.id)
+    send.jobs.append(job)
+    send.leases.append((id, job.attempt, token))
 
 
 def on_server_script_ended(world: World, turn: Turn, event: ServerScriptEnded) -> None:
@@ -103,23 +121,6 @@ def on_server_script_ended(world: World, turn: Turn, event: ServerScriptEnded) -
         void_attempt(world, turn, job, "nothing may start now")
     else:
         send_withheld(world, turn, job)
-
-
-def _to_withhold(world: World, opened: list[Opened], chosen: list[Chosen]) -> dict[int, Opened]:
-    """Job → seat to withhold: for leases over several hosts, and for all leases if there is a prologue."""
-    found: dict[int, Opened] = {}
-    scripts = world.server_hooks.prologue
-    for id, host, given in chosen:
-        if not scripts and (given is None or not lease_hosts(given)):
-            continue
-        job = world.jobs[id]
-        if given is not None and given.elsewhere and "noop" in job.spec.types:
-            continue
-        taken = set(found.values())
-        size = given.size if given is not None else job.size
-        fitting = (seat for seat in opened if seat.host == host and seat.size == size)
-        found[id] = next(seat for seat in fitting if seat not in taken)
-    return found
 
 
 def _seats_for_unseated(world: World, turn: Turn) -> list[Opened]:

@@ -15,7 +15,7 @@ from rota.plan.dispatch.plan_leases import PlanLeases, ids_of, still_there
 from rota.plan.dispatch.plan_queue import PlanQueue
 from rota.plan.need import Need
 from rota.plan.packing.packing import Packing
-from rota.plan.placement.decisions import Chosen, News, Opened, Preempted
+from rota.plan.placement.decisions import Decision, News, Placed, Preempted
 from rota.plan.placement.leases import Reserved
 from rota.plan.placement.terms import Terms
 from rota.plan.planner.shortfall import count_missing
@@ -177,17 +177,16 @@ class ActivePlan:
         self.planner.work(_STEPS)
         return not self.planner.unsettled
 
-    def begin(self, now: float, wall: float) -> tuple[list[Opened], list[Chosen]]:
-        """What should begin now, once the plan is settled: seats to open, and jobs to lease."""
+    def begin(self, now: float, wall: float) -> list[Decision]:
+        """What begins now, once the plan is settled."""
         planner = self.planner
-        opened: list[Opened] = []
-        chosen: list[Chosen] = []
+        decided: list[Decision] = []
         self._unpark()
         if not planner.unsettled:
             planner.tick(wall)
             self._give_notice()
         for begin in self.due.take():
-            self._begin(begin, now, opened, chosen)
+            self._begin(begin, now, decided)
         while not planner.unsettled:
             self._plan_first(wall)
             if planner.unsettled:
@@ -196,8 +195,8 @@ class ActivePlan:
             if not begun:
                 break
             for begin in begun:
-                self._begin(begin, now, opened, chosen)
-        return opened, chosen
+                self._begin(begin, now, decided)
+        return decided
 
     def _give_notice(self) -> None:
         """End besteffort jobs so early that they are gone when a reservation begins."""
@@ -215,7 +214,7 @@ class ActivePlan:
                 self._put_back(victim)
                 self.queue.fresh.add(self.queue.where[victim])
 
-    def _begin(self, begin: Begin, now: float, opened: list[Opened], chosen: list[Chosen]) -> None:
+    def _begin(self, begin: Begin, now: float, decided: list[Decision]) -> None:
         """Lease a due job, unless besteffort jobs must end first."""
         planner, queue, leased = self.planner, self.queue, self.leases.jobs
         entry = begin.entry
@@ -264,9 +263,10 @@ class ActivePlan:
         takes = Need(gives.size, need.limits, need.terms)
         if at == "":
             self._packing.adopt_lease(host, takes)
+            seat = None
         else:
-            opened.append(self._packing.grant(host, takes, now))
-        chosen.append(Chosen(job, host, gives))
+            seat = self._packing.grant(host, takes, now)
+        decided.append((Placed(job, host, seat, gives),))
         leased.add(job)
 
     def _put_back(self, job: int) -> None:

@@ -20,7 +20,7 @@ from rota.plan.need import Need
 from rota.plan.packing.demand import wanting
 from rota.plan.packing.job_classes import JobClass
 from rota.plan.packing.packing import Packing
-from rota.plan.placement.decisions import Chosen, News, Opened
+from rota.plan.placement.decisions import Decision, News, Opened
 from rota.plan.placement.explanation import Outlook, Planned, Waiting
 from rota.plan.placement.terms import Terms
 from rota.plan.planner.planner import Planner
@@ -161,7 +161,7 @@ class Planning:
 
     # -- decisions
 
-    def place(self, now: float, wall: float) -> tuple[list[Opened], list[Chosen]]:
+    def place(self, now: float, wall: float) -> list[Decision]:
         plan = self._plan
         if plan is None:
             if not self._on_terms and not (self._site_changed and self._wanted()):
@@ -171,13 +171,11 @@ class Planning:
             self._close(plan, wall)
             return self._packing.place(now)
         ready = plan.work()
-        opened, chosen = self._packing.place(now)  # jobs that take no core
+        decided = self._packing.place(now)  # jobs that take no core
         if ready:
             self._settle(plan, wall)
-            more_opened, more_chosen = plan.begin(now, wall)
-            opened += more_opened
-            chosen += more_chosen
-        return opened, chosen
+            decided += plan.begin(now, wall)
+        return decided
 
     def rejection(self, ask: Ask, wall: float) -> str | None:
         """Why a reservation that is asked for now would not be granted, or None."""

@@ -18,7 +18,7 @@ from rota.plan.packing.job_classes import JobClass, Rank, SizeClass, SizeClasses
 from rota.plan.packing.limit_queues import LimitQueues
 from rota.plan.packing.packing_reasons import jobs_before, limit_reasons, no_room
 from rota.plan.packing.shadow_time import Shadows
-from rota.plan.placement.decisions import Chosen, Opened
+from rota.plan.placement.decisions import Decision, Opened, Placed
 from rota.plan.placement.explanation import Waiting
 from rota.plan.policy.limits import Limits
 from rota.plan.reasons import Waits
@@ -90,39 +90,38 @@ class Packing:
         """A limit was declared anew, opened or closed: try all job classes again that use it."""
         self._limit_queues.limit_changed(name, self._job_classes.values())
 
-    def place(self, now: float) -> tuple[list[Opened], list[Chosen]]:
-        opened: list[Opened] = []
-        chosen: list[Chosen] = []
+    def place(self, now: float) -> list[Decision]:
+        decided: list[Decision] = []
         limit_queues, shadows = self._limit_queues, self._shadows
         shadows.now = now
         woken = limit_queues.names_woken()
         limit_queues.wake(woken)
         idle = 0
         while idle < 2:
-            before = len(chosen)
-            self._pass(now, opened, chosen)
+            before = len(decided)
+            self._pass(now, decided)
             again = limit_queues.wake(woken) | limit_queues.look_behind()
             shadows.protect(None)
             if not again:
                 break
-            idle = idle + 1 if len(chosen) == before else 0
-        return opened, chosen
+            idle = idle + 1 if len(decided) == before else 0
+        return decided
 
-    def _pass(self, now: float, opened: list[Opened], chosen: list[Chosen]) -> None:
+    def _pass(self, now: float, decided: list[Decision]) -> None:
         aside = []
         while (first := self._size_classes.take()) is not None:
             if not self._runnable(first):
                 aside.append(first)  # it must not hold up the others
                 continue
             until = self._size_classes.first_rank()
-            room = self._fill(first, now, opened, chosen, until=until)
+            room = self._fill(first, now, decided, until=until)
             if room is False and first.best() is not None:
-                self._send_ahead(first, now, chosen, until=until)
+                self._send_ahead(first, now, decided, until=until)
                 job_class = first.best()
                 if job_class is not None and (until is None or job_class.rank() < until):
                     aside.append(first)
                     self._shadows.protect(job_class)
-                    self._backfill(now, opened, chosen)
+                    self._backfill(now, decided)
                     break
             self._size_classes.put_back(first)
         for size_class in aside:
@@ -138,7 +137,7 @@ class Packing:
         )
 
     def _fill(
-        self, size_class: SizeClass, now: float, opened: list[Opened], chosen: list[Chosen], *, until: Rank | None
+        self, size_class: SizeClass, now: float, decided: list[Decision], *, until: Rank | None
     ) -> bool | None:
         """Open seats for the first size class while they fit and it stays first. False if room ran out, None if
         a job moved to another job class."""
@@ -153,7 +152,7 @@ class Packing:
                 return None
             if host is None:
                 return False
-            self._choose(size_class, job_class, host, now, opened, chosen)
+            decided.append(self._choose(size_class, job_class, host, now))
         return True
 
     def _moved(self, size_class: SizeClass, job_class: JobClass) -> bool:
@@ -179,24 +178,17 @@ class Packing:
         return bool(moved)
 
     def _choose(
-        self,
-        size_class: SizeClass,
-        job_class: JobClass,
-        host: Host,
-        now: float,
-        opened: list[Opened] | None,
-        chosen: list[Chosen],
-    ) -> None:
-        """Lease the first job of the class to this host, in a seat of its own unless `opened` is None."""
+        self, size_class: SizeClass, job_class: JobClass, host: Host, now: float, *, ahead: bool = False
+    ) -> Decision:
+        """Lease the first job of the class to this host, in a seat of its own unless it is sent `ahead` of one."""
         job = self._pop(size_class, job_class)
         uses = job_class.need.limits
         size = size_class.size
-        if opened is not None:
-            opened.append(self._hosts.open(host, size, now))
+        seat = None if ahead else self._hosts.open(host, size, now)
         host.flow(size).leases += 1
         if uses:
             self.limits.take(uses, host.name)
-        chosen.append(Chosen(job, host.name))
+        return (Placed(job, host.name, seat),)
 
     def _pop(self, size_class: SizeClass, job_class: JobClass) -> int:
         """Take the first job out of its class."""
@@ -212,7 +204,9 @@ class Packing:
         else:
             size_class.put(job_class)  # of worse rank now; `SizeClasses` corrects the order later
 
-    def _send_ahead(self, size_class: SizeClass, now: float, chosen: list[Chosen], *, until: Rank | None) -> None:
+    def _send_ahead(
+        self, size_class: SizeClass, now: float, decided: list[Decision], *, until: Rank | None
+    ) -> None:
         """Lease jobs that will take over a seat of their own size when its job ends.
 
         Only from the size class whose turn it is, so no job is overtaken; only while jobs end so quickly that a
@@ -236,15 +230,15 @@ class Packing:
                     jobs = job_class.take(room, until)
                     self._popped(size_class, job_class)
                     flow.leases += len(jobs)
-                    chosen += [Chosen(job, host.name) for job in jobs]
+                    decided += [(Placed(job, host.name),) for job in jobs]
                     room -= len(jobs)
                     continue
                 if uses and (self.limits.missing(uses, host.name) or self._limit_queues.before(job_class)):
                     return
-                self._choose(size_class, job_class, host, now, None, chosen)
+                decided.append(self._choose(size_class, job_class, host, now, ahead=True))
                 room -= 1
 
-    def _backfill(self, now: float, opened: list[Opened], chosen: list[Chosen]) -> None:
+    def _backfill(self, now: float, decided: list[Decision]) -> None:
         """Let later size classes, in order of rank, use what the first job cannot, without delaying its start."""
         least = self._size_classes.least()
         roomy = [
@@ -272,7 +266,7 @@ class Packing:
                 continue
             else:
                 self._shadows.passed(host, size_class.size)
-                self._choose(size_class, job_class, host, now, opened, chosen)
+                decided.append(self._choose(size_class, job_class, host, now))
             if (job_class := size_class.best()) is not None:
                 heappush(queue, (job_class.rank(), size_class))
 

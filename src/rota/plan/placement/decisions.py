@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from msgspec import Struct
+
 from rota.plan.placement.given import Given
 from rota.plan.placement.leases import Reserved
 from rota.plan.reasons import Moved
@@ -23,12 +25,23 @@ class Opened(NamedTuple):
     size: Size
 
 
-class Chosen(NamedTuple):
-    """A job to be leased to the runner of this host."""
+class Placed(Struct, frozen=True, gc=False):
+    """A job that begins now, and where."""
 
     job: int
-    host: str
-    given: Given | None = None
+    host: str  #: that it begins on: its lease goes to the runner there
+    seat: Opened | None = None  #: opened for it; None: it takes over that of another, or executes nothing
+    given: Given | None = None  #: None: a seat of its size, and nothing else
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """All hosts of which it holds something, the one that it begins on first."""
+        nodes = self.given.nodes if self.given is not None else ()
+        return (self.host, *(host for host, _cores in nodes if host != self.host))
+
+
+#: Jobs that begin together: all of them, or none.
+Decision = tuple[Placed, ...]
 
 
 class Preempted(NamedTuple):
@@ -64,8 +77,8 @@ class Decisions(Protocol):
     def clock_moved(self, wall: float) -> None:
         """It is another time now than before and a little more: whatever was planned is planned anew."""
 
-    def place(self, now: float, wall: float) -> tuple[list[Opened], list[Chosen]]:
-        """What should begin now: seats to open, and jobs to lease, in order of rank."""
+    def place(self, now: float, wall: float) -> list[Decision]:
+        """What begins now, in order of rank."""
 
     def rejection(self, ask: Ask, wall: float) -> str | None:
         """Why a reservation that is asked for now would not be granted, or None."""
