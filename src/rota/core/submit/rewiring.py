@@ -13,7 +13,7 @@ import msgspec
 from rota.core.jobs.dependencies import enter_waiting, register_dependencies, unregister_dependencies
 from rota.core.jobs.group_ancestry import GroupAncestry
 from rota.core.jobs.job import After, Job
-from rota.core.jobs.modification import respecify
+from rota.core.jobs.respecification import respecify
 from rota.core.states import TERMINAL, State
 from rota.core.turn import Turn
 from rota.core.world import KnownEntry, World, dequeue, memberships
