@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from rota.core.attempts.leases import Finished, HeldLease, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
-from rota.core.jobs.job import After, Command, Condition, Job, Parent, Spec
+from rota.core.jobs.job import After, Command, Condition, Job, Outcome, Parent, Spec
 from rota.plan.need import Need
 from rota.plan.policy.limits import Limit
 from rota.plan.site.node_facts import NodeFacts
@@ -228,6 +228,20 @@ class RunnerReported(Event, frozen=True):
     shut: list[LeaseRef] = []  #: parts of which nothing is left
     paused: list[Paused] = []
     leaving: bool = False  #: it takes no more work and exits when its jobs have ended
+
+
+class EntrySetAside(Event, frozen=True):
+    """An entry of a report that cannot be decided because of a bug (`core.bugs`)."""
+
+    runner: str
+    field: str  #: of the report
+    lease: LeaseRef  #: job 0: it is about no lease
+    said: str  #: the whole entry as JSON
+    outcome: Outcome | None = None
+
+    @property
+    def job(self) -> int:
+        return self.lease.job
 
 
 class RunnerSettled(Event, frozen=True):
