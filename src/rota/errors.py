@@ -174,7 +174,6 @@ _BY_CODE |= {
     "other_home": EnvironmentFault,
     "changed": BadInput,
     "not_running": BadInput,
-    "internal": Bug,
 }
 
 

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from rota.cli.main import rota
-from rota.client.fields.fields import FIELDS
+from rota.core.fields.table import FIELDS
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "coming-from.md").read_text("utf-8")

@@ -10,8 +10,8 @@ import pytest
 
 from rota.cli.main import COMMANDS
 from rota.cli.reference import commands, pages
-from rota.client.fields.fields import FIELDS
 from rota.config import all_settings
+from rota.core.fields.table import FIELDS
 from rota.plan.policy.policy import DEFAULT_QUEUES
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.client.fields.array import MAX_ELEMENTS, Array, Elements, array, throttle
+from rota.client.fields.array import Elements, throttle
+from rota.core.fields.array import MAX_ELEMENTS, Array, array
 from rota.errors import BadInput
 
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from rota.client import batches as batching
 from rota.client.batches import Most, UploadBatch
-from rota.client.fields.fields import FIELDS, LATER, Wanted
+from rota.client.fields.fields import LATER, Wanted
 from rota.client.intake import from_bytes, from_objects
+from rota.core.fields.table import FIELDS
 from rota.errors import BadInput
 from rota.wire.messages import NewAfter, NewElement, NewUse
 

@@ -12,8 +12,8 @@ import pytest
 from rota.client.batches import UploadBatch
 from rota.client.fields.fields import Wanted
 from rota.client.fields.modification import spec_change
-from rota.client.fields.moments import coming, parse_moment
 from rota.client.intake import from_objects
+from rota.core.fields.moments import coming, parse_moment
 from rota.errors import BadInput
 from rota.plan.size import CORE
 from rota.wire.messages import NewSpec

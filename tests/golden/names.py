@@ -8,7 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from rota.core.attempts.leases import Finished, HeldLease, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
-from rota.core.jobs.job import After, AsWritten, Behaved, Element, Outcome, Reason, Spec
+from rota.core.jobs.as_written import AsWritten
+from rota.core.jobs.job import After, Behaved, Element, Outcome, Reason, Spec
 from rota.core.jobs.job import AttemptEnd as StoredEnd
 from rota.core.output.output_report import OutputReport
 from rota.home import ManagerFile
@@ -46,6 +47,8 @@ from rota.wire.gantt import (
     GanttWaiting,
 )
 from rota.wire.greeting import Chunk, Failure, Hello, Welcome
+from rota.wire.job_structs import NewSpec, RunSpec, SpecChange
+from rota.wire.new_use import NewUse
 from rota.wire.orders import (
     Ack,
     Allocation,
@@ -56,7 +59,6 @@ from rota.wire.orders import (
     Part,
     Recall,
     Rules,
-    RunSpec,
     Seat,
     SetWalltime,
     Signal,
@@ -90,14 +92,11 @@ from rota.wire.requests import (
     Modify,
     NewAfter,
     NewElement,
-    NewSpec,
-    NewUse,
     PlanFor,
     ReadOutput,
     SetLimit,
     SetSite,
     Show,
-    SpecChange,
     Status,
     Stop,
     Taken,

@@ -20,8 +20,8 @@ import pytest
 import rota
 from rota import errors
 from rota.cli.reference import commands
-from rota.client.fields.fields import FIELDS
 from rota.config import all_settings
+from rota.core.fields.table import FIELDS
 from rota.core.jobs.reason_texts import _SENTENCES
 from tests.core.jobs.test_reason_texts import given_codes
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
 
 from rota.cli.main import rota
 from rota.config import Setting, all_settings
+from rota.core.fields.field import JobField
+from rota.core.fields.table import FIELDS
 from rota.plan.policy.policy import DEFAULT_QUEUES
 
 _NOTE = "<!-- Made by `python -m rota.cli.reference`; change the definitions, not this page. -->"
@@ -112,34 +114,10 @@ a shell's group of commands. An input with a bad line adds nothing and names the
 | field | value |
 |---|---|
 | `cmd` | text for the shell, or a list of texts that is executed directly |
-| `cwd`, `name`, `group`, `project` | text |
-| `queue` | name of a queue, as `rota queue list` shows them; QUEUES are always there |
-| `request` | text, or list of alternatives: `"nodes=2/core=4,walltime=1h"`; see [requests](requests.md). null or `"none"`: none |
-| `where` | text: a condition on the properties of resources, `"gpu = 'YES' and mem_gb >= 64"`; null or `"none"`: any |
-| `type` | list, or text with commas, of job types: `"besteffort"`, `"container"`, `"inner=12"` … |
-| `at` | time of a reservation: `"2026-11-16T08:00"` (local, or with a zone), `"now+10m"`, `"@1700000000"`; null or `"none"`: none |
-| `env` | object of texts, added to the captured environment |
-| `cpus` | number, 0 or more, in steps of 0.01 |
-| `mem`, `disk` | size: `"500M"`, `"4G"`, `"1.5T"` (powers of 1024) |
-| `time`, `walltime`, `backoff`, `no_retry_over`, `checkpoint` | time: `"90s"`, `"2m"`, `"1h30m"`, `"2d"`, `"12:00:00"`, `"1-12:00:00"` |
-| `gpus`, `priority`, `retries` | whole number; `priority` from 0 to 255 |
-| `scratch`, `pipefail`, `live`, `allow_empty_group`, `rerun`, `once`, `allow_unsatisfiable` | true or false |
-| `after` | list, or text with commas, of `12`, `12-15`, `@group` (a dependency group), `afterok:12`, `afterany:@group`, `afternotok:12`, and `line:3`: the job, or all jobs of the array, of line 3 of the same input (in a JSON array: its third entry), which may also stand behind a condition; in a list also `{"cmd": "make data", "cwd": "/d"}`: the job of yours with this command in this directory, without `cwd` in one of its own |
-| `dep_groups` | list, or text with commas, of the groups that others may wait for |
-| `array` | text: `"1-100%5"`, `"0-99:2"`, `"1,3,7-9"`; at most 1,000,000 elements, each index once; `%5`: at most five run at once; null: no array |
-| `array_file` | path of a file with the parameters of one job on each line, without blank lines and lines that begin with `#`; the index counts the jobs from 1; a relative path begins where the submission is made. The line is appended to a text command after a blank, to a list as arguments, split as a shell does. With `array`, only the lines with these indexes; `"%5"` alone means all lines |
-| `limits` | list, or text with commas, of `name`, `name:2`, `name:any` (one unit, of a limit without a capacity if nobody has declared it), and `name!` for exclusive use; `name:N` with N up to 1,000,000 |
-| `learn`, `override` | text; `no`, `higher` or `always` |
-| `input_bytes` | size, or a whole number of bytes |
-| `input_file` | path of a file, from the job's directory, whose size is that of the input |
-| `job_key` | path of a file with the key of jobs, which is made if it is not there; a relative path begins where the submission is made; null: none |
-| `retry_on` | list, or text with commas, of `exit`, `signal`, `memory`, `time`, `walltime`, `disk`, `lost`, `not_found`, `output_file`: the reasons after which an attempt is retried; null: all but `walltime`, where another attempt can help; `[]`: none |
-| `on_success`, `on_failure`, `on_exit` | list of `"run: CMD"`, `"cleanup"`, `"remove"`, or of `{"run": "CMD"}`, `{"cleanup": true}`, `{"remove": true}`; `cleanup` needs `scratch` |
-| `signal` | name of a signal, such as `"USR1"` |
-| `stdout`, `stderr` | name of a file, from the job's directory, with `%j` id, `%A` array, `%a` index, `%x` name, `%u` user, `%N` host, `%%` percent sign |
+FIELDS
 
 Flags give the defaults of lines that do not say. A line's `env` is added to that of the flags; its `after`, `dep_groups`,
-`limits` and `on_…` replace them, and `[]` means none. `null` or `"none"` takes back `walltime`, `no_retry_over` and `checkpoint`;
+`limits` and `on_…` replace them, and `[]` means none. `null` or `"none"` takes back OPTIONAL;
 `null` or `"default"` takes back `retry_on`.
 
 A number without a unit is refused where a time or a size is meant.
@@ -147,8 +125,26 @@ A number without a unit is refused where a time or a size is meant.
 
 
 def _input() -> str:
-    names = [f"`{name}`" for name in DEFAULT_QUEUES]
-    return _INPUT.replace("QUEUES", f"{', '.join(names[:-1])} and {names[-1]}")
+    optional = [name for name, field in FIELDS.items() if field.kind.none and "null" not in _doc(field)]
+    text = _INPUT.replace("FIELDS\n", _fields()).replace("OPTIONAL", _listed(optional))
+    return text.replace("QUEUES", _listed(DEFAULT_QUEUES))
+
+
+def _fields() -> str:
+    """The rows of all fields; those with values of the same kind share one."""
+    names: dict[str, list[str]] = {}
+    for name, field in FIELDS.items():
+        names.setdefault(_doc(field), []).append(f"`{name}`")
+    return "".join(f"| {', '.join(alike)} | {doc} |\n" for doc, alike in names.items())
+
+
+def _doc(field: JobField) -> str:
+    return field.doc or field.kind.doc
+
+
+def _listed(names: Iterable[str]) -> str:
+    words = [f"`{name}`" for name in names]
+    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 _STATUSES = """\

@@ -14,13 +14,13 @@ import msgspec
 from msgspec import Struct
 
 from rota.client.entries import Entries
-from rota.client.fields.after import MAX_PARENTS, OfCommand, Span
 from rota.client.fields.array import Elements, throttle
 from rota.client.fields.fields import Wanted
 from rota.client.fields.inputs import InputFiles
 from rota.client.fields.new_spec import new_spec
-from rota.client.fields.values import check_command, length
 from rota.client.submit_environment import captured_environment
+from rota.core.fields.after import MAX_PARENTS, OfCommand, Span
+from rota.core.fields.values import check_command, length
 from rota.errors import BadInput
 from rota.wire.messages import NewAfter, NewElement, NewSpec
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
-from rota.client.fields import values
 from rota.core import answers
+from rota.core.fields import values
 from rota.errors import BadInput, WireError
 from rota.wire import messages as m
 from rota.wire import sums, views

@@ -16,7 +16,7 @@ import msgspec
 
 from rota.client.batches import BATCH, Builder, Most, UploadBatch
 from rota.client.fields.fields import Wanted
-from rota.client.fields.values import MAX_COMMAND, check_argument
+from rota.core.fields.values import MAX_COMMAND, check_argument
 from rota.errors import BadInput
 
 MAX_LINE: Final = 1 << 20

@@ -14,6 +14,7 @@ from rota.client.fields.new_spec import new_spec
 from rota.client.intake import from_bytes, from_objects
 from rota.client.session import AddOptions
 from rota.client.submit_environment import default_memory, working_directory
+from rota.core.fields.values import MAX_NAME
 from rota.errors import BadInput
 from rota.wire.messages import NewSpec
 
@@ -92,7 +93,8 @@ def group_of(path: str) -> str:
     if path.startswith(("/dev/", "/proc/")):
         return "default"  # a shell's <(…)
     name = os.path.basename(path).encode("utf-8", "replace").decode()
-    return "".join(c if c.isprintable() and c != "," else "_" for c in name)[:80].lstrip("@") or "default"
+    name = "".join(c if c.isprintable() and c not in ",\\" else "_" for c in name)[:80].lstrip("@")
+    return name.encode()[:MAX_NAME].decode(errors="ignore") or "default"
 
 
 def input_of(path: str) -> str:

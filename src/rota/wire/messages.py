@@ -10,6 +10,8 @@ A runner must start fast and imports only the modules that it needs; all others 
 from rota.wire.answers import *  # noqa: F403
 from rota.wire.channels import *  # noqa: F403
 from rota.wire.greeting import *  # noqa: F403
+from rota.wire.job_structs import *  # noqa: F403
+from rota.wire.new_use import *  # noqa: F403
 from rota.wire.orders import *  # noqa: F403
 from rota.wire.reports import *  # noqa: F403
 from rota.wire.requests import *  # noqa: F403

@@ -7,30 +7,7 @@ from rota.core.jobs.job import Command, Element
 from rota.plan.size import Size
 from rota.wire.channels import InChannel, StartChannel
 from rota.wire.greeting import Failure, Message, Welcome
-
-
-class RunSpec(Message, frozen=True):
-    """What a runner needs to know to run jobs of one specification."""
-
-    id: int
-    env: int
-    cwd: str
-    user: str
-    name: str
-    group: str
-    size: Size
-    walltime_s: float | None
-    scratch: bool
-    pipefail: bool
-    on_success: tuple[str, ...] = ()
-    on_failure: tuple[str, ...] = ()
-    on_exit: tuple[str, ...] = ()
-    stdout: str = ""
-    stderr: str = ""
-    interactive: bool = False
-    checkpoint_s: float | None = None  #: it gets `signal` this long before its walltime ends
-    signal: str = ""  #: requests a checkpoint; empty: USR2
-    done_at_walltime: bool = False  #: reaching its walltime is its normal end
+from rota.wire.job_structs import RunSpec
 
 
 class Allocation(Message, frozen=True):

@@ -2,62 +2,10 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET, Struct, UnsetType
-
 from rota.core.jobs.job import Command
-from rota.plan.size import Size
 from rota.wire.channels import InChannel, OpenChannel
 from rota.wire.greeting import Hello, Message
-
-
-class NewUse(Message, frozen=True):
-    """A use of a limit as a client sends it. Depending on the limit, the number after the colon is the units to
-    take, or the capacity of a limit that only jobs declare."""
-
-    name: str
-    number: int | None = None
-    exclusive: bool = False
-    declare: bool = False  #: without a number: if the limit is undeclared, any number of jobs may run
-
-
-class NewSpec(Message, frozen=True):
-    """A specification as a client sends it. The manager fills in user and environment."""
-
-    cwd: str
-    group: str
-    name: str
-    project: str
-    queue: str
-    priority: int
-    size: Size
-    walltime_s: float | None
-    retries: int
-    backoff_s: float
-    no_retry_over_s: float | None
-    scratch: bool
-    pipefail: bool
-    env: int  #: index into the submission's environments
-    limits: tuple[NewUse, ...] = ()
-    dep_groups: tuple[str, ...] = ()
-    live: bool = True
-    allow_empty_group: bool = False
-    learn: str = ""
-    override: str = ""
-    given: tuple[str, ...] = ()
-    on_success: tuple[str, ...] = ()
-    on_failure: tuple[str, ...] = ()
-    on_exit: tuple[str, ...] = ()
-    stdout: str = ""
-    stderr: str = ""
-    request: tuple[str, ...] = ()
-    where: str = ""
-    types: tuple[str, ...] = ()
-    at: float | None = None
-    interactive: bool = False
-    job_key: str = ""  #: SHA-256 of the secret
-    checkpoint_s: float | None = None
-    signal: str = ""
-    retry_on: tuple[str, ...] | None = None
+from rota.wire.job_structs import NewSpec, SpecChange
 
 
 class NewElement(Message, frozen=True):
@@ -176,42 +124,6 @@ class ChangeWalltime(Message, frozen=True, tag="change-walltime"):
     seconds: float
     relative: bool = False
     force: bool = False  #: even if that breaks promises to other jobs
-
-
-class SpecChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """Changes to a specification: only changed fields are sent, by name. A field unknown to the other side is
-    refused rather than lost."""
-
-    name: str | UnsetType = UNSET
-    group: str | UnsetType = UNSET
-    project: str | UnsetType = UNSET
-    priority: int | UnsetType = UNSET
-    cpus: int | UnsetType = UNSET  #: hundredths of a core
-    mem: int | UnsetType = UNSET
-    disk: int | UnsetType = UNSET
-    time_s: float | UnsetType = UNSET
-    gpus: int | UnsetType = UNSET
-    walltime_s: float | UnsetType | None = UNSET
-    retries: int | UnsetType = UNSET
-    backoff_s: float | UnsetType = UNSET
-    no_retry_over_s: float | UnsetType | None = UNSET
-    pipefail: bool | UnsetType = UNSET
-    limits: tuple[NewUse, ...] | UnsetType = UNSET
-    learn: str | UnsetType = UNSET
-    override: str | UnsetType = UNSET
-    input_bytes: int | UnsetType | None = UNSET
-    on_success: tuple[str, ...] | UnsetType = UNSET
-    on_failure: tuple[str, ...] | UnsetType = UNSET
-    on_exit: tuple[str, ...] | UnsetType = UNSET
-    stdout: str | UnsetType = UNSET
-    stderr: str | UnsetType = UNSET
-    queue: str | UnsetType = UNSET
-    request: tuple[str, ...] | UnsetType = UNSET
-    where: str | UnsetType = UNSET
-    types: tuple[str, ...] | UnsetType = UNSET
-    checkpoint_s: float | UnsetType | None = UNSET
-    signal: str | UnsetType = UNSET
-    retry_on: tuple[str, ...] | UnsetType | None = UNSET
 
 
 class Modify(Message, frozen=True, tag="modify"):

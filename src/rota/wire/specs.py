@@ -6,10 +6,11 @@ from typing import Any, Final
 
 import msgspec
 
-from rota.core.admission.limit_uses import WantedLimit
+from rota.core.fields.limits import WantedLimit
 from rota.core.jobs.job import Spec
 from rota.plan.need import LimitUse
-from rota.wire.requests import NewSpec, NewUse, SpecChange
+from rota.wire.job_structs import NewSpec, SpecChange
+from rota.wire.new_use import NewUse
 
 #: Fields that a specification takes over from what the client sent.
 _AS_SENT: Final = tuple(name for name in NewSpec.__struct_fields__ if name not in ("env", "limits"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rota.core.admission.spec_checks import check_spec, check_texts
+from rota.core.admission.spec_checks import check_fields, check_spec
 from rota.core.jobs.job import Spec
 from rota.errors import BadInput
 
@@ -18,7 +18,7 @@ from rota.errors import BadInput
         ({"walltime_s": -1.0}, "field 'walltime'"),
         ({"walltime_s": float("nan")}, "field 'walltime'"),
         ({"no_retry_over_s": -1.0}, "field 'no_retry_over'"),
-        ({"project": "two\nlines"}, r"field 'project': 'two\\nlines'"),
+        ({"project": "two\nlines"}, "field 'project': has an unprintable character"),
         ({"project": "p" * (1 << 20)}, "field 'project'"),
         ({"project": "ü" * 200}, "field 'project'"),
         ({"name": "n" * (1 << 20)}, "field 'name'"),
@@ -26,6 +26,17 @@ from rota.errors import BadInput
         ({"dep_groups": ("ok", "g" * 5000)}, "field 'dep_groups'"),
         ({"group": ""}, "field 'group'"),
         ({"cwd": "here"}, "field 'cwd'"),
+        ({"cwd": ""}, "field 'cwd'"),
+        ({"types": ("noop",) * 33}, "field 'type': has more than 32"),
+        ({"types": ("",)}, "field 'type': a text is empty"),
+        ({"request": ("core=1",) * 33}, "field 'request': has more than 32"),
+        ({"request": ("",)}, "field 'request': a text is empty"),
+        ({"request": ("x" * 5000,)}, "too long"),
+        ({"where": "a\0b"}, "NUL"),
+        ({"where": "x" * 5000}, "too long"),
+        ({"at": -1.0}, "field 'at': out of range"),
+        ({"at": float("nan")}, "field 'at': out of range"),
+        ({"at": float("inf")}, "field 'at': out of range"),
     ],
 )
 def test_a_field_that_cannot_be_meant_is_named_and_refused_in_one_short_line(
@@ -39,7 +50,7 @@ def test_a_field_that_cannot_be_meant_is_named_and_refused_in_one_short_line(
 
 def test_a_name_that_is_too_long_is_refused_before_any_rule_sees_it() -> None:
     with pytest.raises(BadInput, match="field 'project'"):
-        check_texts(Spec(user="ann", cwd="/", env=1, project="p" * 256))
+        check_fields(Spec(user="ann", cwd="/", env=1, project="p" * 256))
 
 
 def test_what_clients_send_passes() -> None:

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct, field
 
 from rota.api.operations import ApiRequest, OperationTable
 from rota.client import calls, submission
-from rota.client.fields.moments import parse_moment
+from rota.core.fields.moments import parse_moment
 from rota.errors import BadInput
 from rota.wire.gantt import GanttView
 from rota.wire.views import PlanView

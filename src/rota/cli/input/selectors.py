@@ -37,7 +37,7 @@ def _complete(context: click.Context, _parameter: click.Parameter, incomplete: s
     """Complete groups and states, also after a comma."""
     from rota.cli.command import connect_briefly
     from rota.cli.input.completions import from_manager
-    from rota.client.fields.values import with_commas
+    from rota.core.fields.values import with_commas
     from rota.core.states import State
 
     before, comma, part = incomplete.rpartition(",")

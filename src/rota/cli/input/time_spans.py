@@ -50,7 +50,7 @@ def _ago(text: str) -> str:
 def _moment(option: str, text: str | None) -> float | None:
     if text is None:
         return None
-    from rota.client.fields.moments import parse_moment
+    from rota.core.fields.moments import parse_moment
     from rota.errors import BadInput
     from rota.units import parse_duration
 

@@ -25,7 +25,7 @@ from rota.cli.screen.refreshed_table import RowTable
 from rota.cli.screen.row_filter import Filter, parse_filter
 from rota.cli.screen.rows import GROUPS, RED, RUNNING, TABS, Tab, command, group_row
 from rota.cli.screen.summary import summary
-from rota.client.fields.values import with_commas
+from rota.core.fields.values import with_commas
 from rota.core.jobs.reason_texts import sentence
 from rota.errors import BadInput
 

@@ -19,10 +19,10 @@ from rota.client import submission
 from rota.client.batches import Builder, UploadBatch
 from rota.client.endpoint import is_remote
 from rota.client.fields.fields import Wanted
-from rota.client.fields.values import check_command
 from rota.client.intake import from_bytes
 from rota.client.session import Added, first_batch
 from rota.client.submit_environment import default_memory
+from rota.core.fields.values import check_command
 from rota.errors import BadInput, NoManager, RotaError, UserError, from_code
 
 if TYPE_CHECKING:

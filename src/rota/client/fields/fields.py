@@ -1,34 +1,25 @@
 """The fields of a job as users give them, in JSON, on the command line or in Python: checked once.
 
-`Wanted` holds all fields of one job; `Wanted.changed` overrides some of them. All checks are here and strict, and
-errors name the field. Nothing is read from the machine.
+`Wanted` holds all fields of one job; `Wanted.changed` overrides some of them. Each field is checked by its
+declaration in `core.fields`, combinations are checked here; errors name the field.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NoReturn
 
 import msgspec
-from msgspec import Struct
 
-from rota.client.fields import request, values
-from rota.client.fields.after import Dependency, after, dependency_groups
-from rota.client.fields.array import Array, array
-from rota.client.fields.behaviours import behaviours, check_cleanup, pattern
-from rota.client.fields.limits import limits
-from rota.client.fields.moments import moment
-from rota.client.fields.values import shown
-from rota.core.attempts.signal_names import signal_name
+from rota.client.fields.wanted_record import WantedRecord
+from rota.core.fields import request
+from rota.core.fields.behaviours import check_cleanup
+from rota.core.fields.table import FIELDS, LEARNED
+from rota.core.fields.values import shown
 from rota.errors import BadInput
-from rota.plan.language.retry_codes import retry_codes
 from rota.plan.size import CORE, Size
-from rota.wire.messages import NewUse
-
-MAX_RETRIES: Final = 10_000
-#: Fields whose values are learned unless the user gives them.
-LEARNED: Final = ("mem", "disk", "time")
 
 #: Part of the contract, but not supported in this version.
 # fmt: off
@@ -39,56 +30,8 @@ LATER: Final = frozenset({
 # fmt: on
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
-    """Everything about one job except its command. The defaults are those of `rota add`."""
-
-    cwd: str
-    scratch: bool = False
-    env: tuple[tuple[str, str], ...] = ()  #: added to the captured environment, sorted
-    name: str = ""
-    group: str = "default"
-    project: str = ""
-    queue: str = ""  #: empty: the rules of the site choose
-    priority: int = 0
-    cpus: int = CORE  #: hundredths
-    mem: int
-    disk: int = 0
-    time: float = 3600.0
-    gpus: int = 0
-    given: tuple[str, ...] = ()  #: fields of `LEARNED` that the user gave
-    request: tuple[str, ...] = ()  #: alternatives; instead of `cpus` and `gpus`
-    where: str = ""
-    walltime: float | None = None
-    type: tuple[str, ...] = ()
-    at: float | None = None  #: Unix seconds
-    array: Array | None = None
-    array_file: str | None = None
-    after: tuple[Dependency, ...] = ()
-    dep_groups: tuple[str, ...] = ()
-    live: bool = True
-    allow_empty_group: bool = False
-    limits: tuple[NewUse, ...] = ()
-    learn: str = ""
-    override: str = ""
-    input_bytes: int | None = None
-    input_file: str | None = None
-    retries: int = 3
-    backoff: float = 30.0
-    no_retry_over: float | None = None
-    retry_on: tuple[str, ...] | None = None  #: None: all but walltime
-    pipefail: bool = False
-    on_success: tuple[str, ...] = ()
-    on_failure: tuple[str, ...] = ()
-    on_exit: tuple[str, ...] = ()
-    stdout: str = ""
-    stderr: str = ""
-    checkpoint: float | None = None
-    signal: str = ""
-    rerun: bool = False
-    once: bool = False
-    allow_unsatisfiable: bool = False
-    interactive: bool = False
-    job_key: str | None = None  #: path of a file
+class Wanted(WantedRecord, frozen=True, kw_only=True):
+    """Everything about one job except its command, and how the fields of a line change it."""
 
     @property
     def size(self) -> Size:
@@ -159,12 +102,13 @@ class Wanted(Struct, frozen=True, kw_only=True):
 def checked(fields: Mapping[str, object], *, text: bool) -> dict[str, Any]:
     """Parse each field by itself. Raises `BadInput` whose message begins with the field."""
     new: dict[str, Any] = {}
+    now = time.time()
     for name, value in fields.items():
-        parse = FIELDS.get(name)
-        if parse is None:
+        field = FIELDS.get(name)
+        if field is None:
             refuse_name(name)
         try:
-            new[name] = parse(value, text)
+            new[name] = field.parse(value, text=text, now=now)
         except BadInput as error:
             raise BadInput(f"{_named(name, text)}: {error.message}", hint=error.hint) from None
     return new
@@ -181,21 +125,12 @@ def check_request(fields: Mapping[str, object], *, text: bool) -> None:
             raise _contradiction("request", name, text=text)
 
 
-#: Flags with another name than their field.
-_FLAGS: Final = {"dep_groups": "dep-group", "limits": "limit"}
-
-
-def flag_of(name: str) -> str:
-    """The name of a field on the command line."""
-    return f"--{_FLAGS.get(name) or name.replace('_', '-')}"
-
-
 def _named(name: str, text: bool) -> str:
-    return flag_of(name) if text else f"field '{name}'"
+    return FIELDS[name].option if text else f"field '{name}'"
 
 
 def _contradiction(one: str, other: str, *, text: bool) -> BadInput:
-    names = f"{flag_of(one)} and {flag_of(other)}" if text else f"fields '{one}' and '{other}'"
+    names = f"{FIELDS[one].option} and {FIELDS[other].option}" if text else f"fields '{one}' and '{other}'"
     return BadInput(f"{names} contradict each other", hint="give one of them")
 
 
@@ -216,66 +151,3 @@ def refuse_name(name: str, known: Iterable[str] = ()) -> NoReturn:
     close = difflib.get_close_matches(name[:60], names, n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"the fields are {', '.join(names)}"
     raise BadInput(f"field '{shown(name, 60)}': there is no such field", hint=hint)
-
-
-def _signal(value: object, text: bool) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str | int) or isinstance(value, bool):
-        raise BadInput("must be the name of a signal", hint="write it like USR1")
-    return signal_name(str(value))
-
-
-def _retry_on(value: object, text: bool) -> tuple[str, ...] | None:
-    words = values.words(value, "exit,lost")
-    return retry_codes([word.strip() if isinstance(word, str) else word for word in words])
-
-
-#: Every field of a job besides `cmd`, with the parser of its value.
-FIELDS: Final[dict[str, Callable[[object, bool], Any]]] = {
-    "cwd": values.path,
-    "scratch": values.flag,
-    "env": values.environment,
-    "name": values.label,
-    "group": values.groups,
-    "cpus": values.cpus,
-    "mem": values.size,
-    "disk": values.size,
-    "time": values.positive_duration,
-    "gpus": values.count(0, 1024),
-    "request": request.request,
-    "where": request.where,
-    "walltime": values.optional(values.positive_duration, word="none"),
-    "type": request.types,
-    "priority": values.count(0, 255),
-    "project": values.project,
-    "queue": request.queue,
-    "at": values.optional(moment, word="none"),
-    "array": values.optional(array),
-    "array_file": values.optional(values.path),
-    "after": after,
-    "dep_groups": dependency_groups,
-    "live": values.flag,
-    "allow_empty_group": values.flag,
-    "limits": limits,
-    "learn": values.learning_group,
-    "override": values.choice("no", "higher", "always"),
-    "input_bytes": values.optional(values.byte_count),
-    "input_file": values.optional(values.path),
-    "retries": values.count(0, MAX_RETRIES),
-    "backoff": values.duration,
-    "no_retry_over": values.optional(values.duration, word="none"),
-    "retry_on": values.optional(_retry_on),
-    "pipefail": values.flag,
-    "on_success": behaviours,
-    "on_failure": behaviours,
-    "on_exit": behaviours,
-    "stdout": pattern,
-    "stderr": pattern,
-    "job_key": values.optional(values.path),
-    "checkpoint": values.optional(values.positive_duration, word="none"),
-    "signal": _signal,
-    "rerun": values.flag,
-    "once": values.flag,
-    "allow_unsatisfiable": values.flag,
-}

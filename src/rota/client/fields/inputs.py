@@ -7,7 +7,7 @@ import stat
 from typing import Final
 
 from rota.client.fields.array import parameters
-from rota.client.fields.values import shown
+from rota.core.fields.values import shown
 from rota.errors import BadInput
 
 MAX_PARAMETERS: Final = 512 << 20

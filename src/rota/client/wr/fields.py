@@ -14,28 +14,16 @@ from typing import Final
 
 from msgspec import Struct
 
-from rota.client.fields.after import dependency_group
-from rota.client.fields.limits import NAME as LIMIT
-from rota.client.fields.values import shown, with_commas
+from rota.core.fields.after import dependency_group
+from rota.core.fields.limits import NAME as LIMIT
+from rota.core.fields.table import FIELDS
+from rota.core.fields.values import shown, with_commas
 from rota.errors import BadInput
 from rota.units import MAX_SECONDS, format_duration
 
 #: Fields that differ only in name, with wr's name. Errors must use wr's name.
-SAME: Final = {
-    "rep_grp": "group",
-    "req_grp": "learn",
-    "memory": "mem",
-    "cpus": "cpus",
-    "priority": "priority",
-    "retries": "retries",
-}
-WR_NAME: Final = {rota: wr for wr, rota in SAME.items()} | {
-    "no_retry_over": "no_retry_over_walltime",
-    "dep_groups": "dep_grps",
-    "limits": "limit_grps",
-    "after": "deps",
-    "type": "limit_grps",
-}
+SAME: Final = {field.wr: name for name, field in FIELDS.items() if field.wr_alike}
+WR_NAME: Final = {name: field.wr for name, field in FIELDS.items() if field.wr}
 #: Fields of wr without an equivalent, with what they would have changed, so that users can judge.
 _LEFT_OUT: Final = {
     "cloud_os": "it chooses machines of a cloud",

@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from rota.core.jobs.job import AsWritten, Spec
+from rota.core.jobs.as_written import AsWritten
+from rota.core.jobs.job import Spec
 from rota.plan.language.request_parser import parse_request
 from rota.plan.placement.given import Given
 from rota.plan.size import CORE, Size

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import msgspec
 
+from rota.core.fields.limits import WantedLimit
 from rota.core.site.limits import LIMIT_NAME, MOST_UNITS
 from rota.errors import BadInput
 from rota.plan.need import LimitUse
 from rota.plan.policy.limits import Limit, Limits
-
-
-class WantedLimit(NamedTuple):
-    """A use of a limit as its user wrote it. Depending on the limit, the number is the units to take, or the
-    capacity of a limit that only jobs declare."""
-
-    name: str
-    number: int | None = None
-    exclusive: bool = False
-    declare: bool = False  #: without a number: if the limit is undeclared, any number of jobs may run
 
 
 def resolve(

@@ -10,14 +10,16 @@ from msgspec import Struct, field
 from rota.core.admission.admission import Admission
 from rota.core.admission.limit_uses import resolve
 from rota.core.admission.rulebook import Admitted
+from rota.core.admission.spec_checks import check_value
 from rota.core.admission.terms import modified
-from rota.core.jobs.job import AsWritten, Spec
+from rota.core.fields.table import LEARNED, SIZES
+from rota.core.jobs.as_written import AsWritten
+from rota.core.jobs.job import Spec
 from rota.core.submit.spec_library import Library
-from rota.errors import BadInput
 from rota.plan.policy.limits import Limit, Limits
 
 #: Field of a size → its name in `given`, if it has one.
-_SIZES = {"cpus": "", "mem": "mem", "disk": "disk", "time_s": "time", "gpus": ""}
+_SIZES = {field.spec_name: field.name if field.name in LEARNED else "" for field in SIZES}
 
 
 def respecify(
@@ -30,15 +32,14 @@ def respecify(
     admin: bool = False,
 ) -> Admitted:
     """The specification with these fields replaced, and judged by the rules. Raises `BadInput`."""
-    if not 0 <= (fields.get("input_bytes") or 0) < 2**53:
-        raise BadInput("field 'input_bytes' is out of range")
+    check_value("input_bytes", fields.get("input_bytes"))
     fields = modified(spec, fields)
     new = {name: value for name, value in fields.items() if name not in _SIZES and name != "input_bytes"}
     sizes = {name: value for name, value in fields.items() if name in _SIZES}
     if sizes:
         new["size"] = msgspec.structs.replace(spec.size, **sizes)
         given = {*spec.given, *(word for name in sizes if (word := _SIZES[name]))}
-        new["given"] = tuple(word for word in ("mem", "disk", "time") if word in given)
+        new["given"] = tuple(word for word in LEARNED if word in given)
     if "limits" in new:
         new["limits"] = resolve(new["limits"], limits, declared, user=spec.user, admin=admin)
     if spec.wrote is not None:
@@ -52,7 +53,7 @@ def _rewritten(wrote: AsWritten, new: dict[str, Any], sizes: dict[str, Any]) -> 
     return AsWritten(
         size=msgspec.structs.replace(wrote.size, **sizes),
         walltime_s=new.get("walltime_s", wrote.walltime_s),
-        given=tuple(word for word in ("mem", "disk", "time") if word in words),
+        given=tuple(word for word in LEARNED if word in words),
         request=new.get("request", wrote.request),
         priority=new.get("priority", wrote.priority),
     )

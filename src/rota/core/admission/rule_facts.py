@@ -9,7 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from rota.core.admission.admission_rules import JobFacts
-from rota.core.jobs.job import AsWritten, Spec
+from rota.core.jobs.as_written import AsWritten
+from rota.core.jobs.job import Spec
 from rota.core.jobs.report_groups import names_of
 from rota.errors import BadInput
 from rota.plan.language import expression

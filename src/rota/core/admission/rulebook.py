@@ -14,7 +14,7 @@ from rota.core.admission.admission_rules import LAST_QUEUE, AdmissionRule, Field
 from rota.core.admission.rule_facts import ANY_USER, SubmissionContext, facts_of, respecified
 from rota.core.admission.rule_records import rules_of
 from rota.core.admission.rule_syntax import shown_value
-from rota.core.admission.spec_checks import check_spec, check_texts
+from rota.core.admission.spec_checks import check_fields, check_spec
 from rota.core.admission.terms import agreed
 from rota.core.jobs.job import Spec
 from rota.core.site.policy import queues_of
@@ -78,7 +78,7 @@ class Rulebook:
         can only lead to a refusal, since jobs share specifications. Raises `BadInput` for an invalid job, even if
         the rules would accept it.
         """
-        check_texts(spec)
+        check_fields(spec)
         first = self._judge(spec, 1, by)
         if reservations > 1 and spec.at is not None and self.counts_reservations and first.error is None:
             counted = self._judge(spec, reservations, by)
@@ -103,7 +103,7 @@ class Rulebook:
             if found.interactive and found.retries:  # its user is not there for another attempt
                 found = msgspec.structs.replace(found, retries=0)
             self.check_queue(found, stays_in=by.queue)
-            check_spec(found)
+            check_spec(found, checked=spec)
         except BadInput as refused:
             error = refused
         return Judged(spec=found, verdict=verdict, error=error, rejected_by=rejected_by)

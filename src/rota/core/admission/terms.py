@@ -16,11 +16,6 @@ from rota.plan.language.type_parser import check_reservation, parse_types
 from rota.plan.policy.policy import BESTEFFORT
 from rota.plan.size import CORE
 
-_MOST = 32
-_LONGEST = 4096
-#: The year 5138.
-_LATEST = 1e11
-
 
 def agreed(spec: Spec) -> Spec:
     """The specification with consistent terms: besteffort by type implies the queue, and the other way round.
@@ -29,7 +24,7 @@ def agreed(spec: Spec) -> Spec:
     """
     if spec.queue != "default" or spec.types:
         spec = _besteffort(spec)
-    _check_texts(spec)
+    _check_size(spec)
     if spec.types or spec.at is not None:
         _check_terms(spec)
     return spec
@@ -71,14 +66,7 @@ def _besteffort(spec: Spec) -> Spec:
     return spec
 
 
-def _check_texts(spec: Spec) -> None:
-    if len(spec.request) > _MOST or len(spec.types) > _MOST:
-        raise BadInput(f"field 'request' or 'type' has more than {_MOST} members", hint="give fewer")
-    if not (spec.request or spec.types or spec.where):
-        return
-    texts = (*spec.request, *spec.types)
-    if not all(texts) or any("\0" in text or len(text) > _LONGEST for text in (*texts, spec.where)):
-        raise BadInput("field 'request', 'where' or 'type': a text is empty, too long or has a NUL byte")
+def _check_size(spec: Spec) -> None:
     if spec.request and (spec.size.cpus, spec.size.gpus) != (CORE, 0):
         raise BadInput("fields 'request' and 'cpus' or 'gpus' contradict each other", hint="give one of them")
 
@@ -90,8 +78,6 @@ def _check_terms(spec: Spec) -> None:
         raise BadInput(f"field 'type': {error.message}", hint=error.hint) from None
     if spec.at is None:
         return
-    if not 0 <= spec.at < _LATEST:  # NaN is not
-        raise BadInput("field 'at' is out of range")
     try:
         check_reservation(types, spec.at)
     except BadInput as error:

@@ -11,10 +11,11 @@ from enum import IntEnum
 import msgspec
 from msgspec import Struct
 
+from rota.core.jobs.spec_record import SpecRecord
 from rota.core.output.output_report import OutputReport
 from rota.core.states import State
 from rota.plan.language.types import HOLDERS
-from rota.plan.need import LimitUse, Need
+from rota.plan.need import Need
 from rota.plan.placement.decisions import Opened
 from rota.plan.placement.given import Given
 from rota.plan.size import Floor, Size
@@ -76,58 +77,8 @@ class Reason(Struct, frozen=True, array_like=True, gc=False):
     message: str
 
 
-class AsWritten(Struct, frozen=True, array_like=True, gc=False):
-    """What the user asked for, if the site's rules changed it. Fields as in `Spec`."""
-
-    size: Size
-    walltime_s: float | None
-    given: tuple[str, ...]
-    request: tuple[str, ...]
-    priority: int | None = None  #: None: unchanged
-
-
-class Spec(Struct, frozen=True, kw_only=True, gc=False):
+class Spec(SpecRecord, frozen=True, kw_only=True, gc=False):
     """What the jobs of a submission have in common. Stored once, never changed."""
-
-    user: str
-    cwd: str
-    env: int  #: id of the stored environment
-    group: str = "default"
-    name: str = ""
-    project: str = ""
-    queue: str = "default"
-    priority: int = 0
-    size: Size = Size()
-    walltime_s: float | None = None
-    retries: int = 0
-    backoff_s: float = 30.0
-    no_retry_over_s: float | None = None
-    scratch: bool = False
-    pipefail: bool = False
-    limits: tuple[LimitUse, ...] = ()
-    dep_groups: tuple[str, ...] = ()  #: groups that the job is a member of
-    live: bool = True  #: also wait for members that join a group later
-    allow_empty_group: bool = False
-    learn: str = ""  #: learning group; empty: the program's name
-    override: str = ""  #: no, higher or always; empty: higher for `given` fields, no for the others
-    given: tuple[str, ...] = ()  #: which of mem, disk and time the user gave
-    on_success: tuple[str, ...] = ()  #: behaviours: "run: CMD", "cleanup", "remove"
-    on_failure: tuple[str, ...] = ()
-    on_exit: tuple[str, ...] = ()
-    stdout: str = ""  #: file name patterns; empty: Rota keeps the output
-    stderr: str = ""
-    request: tuple[str, ...] = ()  #: alternatives, as written; none: `size` on one host
-    where: str = ""  #: property expression for every group of the request
-    types: tuple[str, ...] = ()  #: for example "besteffort", "inner=12"; times in them are Unix seconds
-    at: float | None = None  #: start of an advance reservation
-    checkpoint_s: float | None = None  #: send `signal` this long before the walltime ends
-    signal: str = ""  #: the signal that asks for a checkpoint; empty: USR2
-    interactive: bool = False  #: its command has a terminal with a client attached
-    job_key: str = ""  #: SHA-256 of a secret; the secret lets its holder enter the job
-    retry_on: tuple[str, ...] | None = (
-        None  #: reason codes of `plan.language.retry_codes`; None: all where a retry can help, except walltime
-    )
-    wrote: AsWritten | None = None  #: what was asked for, if the site's rules changed it
 
     @property
     def on_terms(self) -> bool:

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from rota.core.admission.admission import Admission
 from rota.core.admission.limit_uses import resolve
-from rota.core.admission.spec_checks import LONGEST_NAME, MAX_ARGUMENT
 from rota.core.events import Asker, ChunkArrived, EntryAfter
+from rota.core.fields.values import MAX_COMMAND, MAX_ENVIRONMENT, MAX_NAME, MAX_PATH
 from rota.core.jobs.job import Command, Condition, Job, Parent, Spec
 from rota.core.submit.identity import KeyMaker, key_maker
 from rota.core.submit.spec_library import Library
 from rota.errors import BadInput
 from rota.manager.submit.lookups import ArrayElements, EarlierJobs, JobsByCommand, LastInput, line_of
 from rota.plan.policy.limits import Limit, Limits
+from rota.units import MAX_BYTES
 from rota.wire import messages as m
 from rota.wire.specs import spec_from, wanted_limits
 
-#: An environment may not be longer than the kernel takes.
-MAX_ENV = 2 * 1024 * 1024
 #: Dependencies in one chunk. They are decided about in one turn, while everything else waits.
 MOST_AFTER = 1_000_000
 _MOST_NOTICES = 10
@@ -88,13 +87,13 @@ class Intake:
             raise BadInput("a dependency on elements needs the id of an array")
         for each in add.after:
             if each.cwd is not None:
-                if each.local or not isinstance(each.parent, str) or len(each.cwd) > LONGEST_NAME:
+                if each.local or not isinstance(each.parent, str) or len(each.cwd) > MAX_PATH:
                     raise BadInput("field 'after': a dependency on a command needs its text and its directory")
                 _check_command(each.parent, line_of(add, each.entry - add.first))
             elif isinstance(each.parent, int):
                 if not 0 <= each.parent < 2**53:
                     raise BadInput("field 'after': there is no such job")
-            elif not 0 < len(each.parent) <= LONGEST_NAME or "\0" in each.parent:
+            elif not 0 < len(each.parent) <= MAX_NAME or "\0" in each.parent:
                 raise BadInput("field 'after': a group needs a name")
             if each.elements is not None and not 0 <= each.elements[0] <= each.elements[1] < 2**53:
                 raise BadInput("field 'after': an index is out of range")
@@ -103,14 +102,14 @@ class Intake:
             raise BadInput("an element of an array does not belong to this chunk")
         if len(add.input) > _LONGEST_INPUT or "\0" in add.input:
             raise BadInput("the name of the input is too long", hint="give a shorter one with --input")
-        if any(not 0 <= number < 2**53 for _entry, number in add.inputs):
+        if any(not 0 <= number < MAX_BYTES for _entry, number in add.inputs):
             raise BadInput("field 'input_bytes' is out of range")
         if any(not 0 <= each.index < 2**53 or not 0 <= each.array < 2**53 for each in add.elements):
             raise BadInput("field 'array': an index is out of range")
         for position, cmd in enumerate(add.cmds):
             _check_command(cmd, line_of(add, position))
-        if any(len(blob) > MAX_ENV for blob in add.envs):
-            raise BadInput("the environment is too large", hint=f"keep it under {MAX_ENV >> 20} MiB")
+        if any(len(blob) > MAX_ENVIRONMENT for blob in add.envs):
+            raise BadInput("the environment is too large", hint=f"keep it under {MAX_ENVIRONMENT >> 20} MiB")
 
     def keys(self, add: m.Add) -> list[str]:
         """Take in specifications and environments; the key of each command of the chunk."""
@@ -262,12 +261,12 @@ def _check_command(cmd: Command, line: int) -> None:
     parts = [cmd] if isinstance(cmd, str) else cmd
     if not parts or not parts[0]:
         raise BadInput(f"line {line}: field 'cmd' is empty", hint="give a command")
-    if sum(map(len, parts)) > MAX_ENV:
+    if sum(map(len, parts)) > MAX_ENVIRONMENT:
         raise BadInput(f"line {line}: field 'cmd' is too long", hint="put it into a script")
     for part in parts:
         if "\0" in part:
             raise BadInput(f"line {line}: field 'cmd' contains a NUL byte", hint="remove it")
-        if len(part) > MAX_ARGUMENT // 4 and len(part.encode()) > MAX_ARGUMENT:
+        if len(part) > MAX_COMMAND // 4 and len(part.encode()) > MAX_COMMAND:
             raise BadInput(
-                f"line {line}: field 'cmd' is longer than {MAX_ARGUMENT} bytes", hint="put it into a script"
+                f"line {line}: field 'cmd' is longer than {MAX_COMMAND} bytes", hint="put it into a script"
             )

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
+from operator import attrgetter
 from signal import Signals
+from typing import Any
 
 from rota.core.accounts.amounts import attempt_walltime, walltime_of
 from rota.core.attempts.parts import lease_hosts
+from rota.core.fields.table import IN_SPEC
 from rota.core.forecast.expectation import Expected
 from rota.core.jobs.explain import MOST_BLOCKERS, Explanation
 from rota.core.jobs.job import Condition, Job, Outcome, Parent, Reason, Spec
 from rota.core.jobs.reason_texts import sentence
-from rota.core.jobs.report_groups import first_of, names_of
+from rota.core.jobs.report_groups import names_of
 from rota.core.learning.estimate import learning_group
 from rota.core.site import promised_starts
 from rota.core.states import WAITING, State
@@ -41,6 +45,27 @@ from rota.wire.views import (
 )
 
 _CONDITIONS = {Condition.OK: "", Condition.ANY: "afterany:", Condition.NOT_OK: "afternotok:"}
+
+
+#: Fields of specifications that views have, as they are and in another form.
+_SHOWN = [field for field in IN_SPEC if field.view_name]
+_PLAIN = [field for field in _SHOWN if field.kind.shown is None]
+_plain_names = tuple(field.view_name for field in _PLAIN)
+_plain_values = attrgetter(*(field.spec_name for field in _PLAIN))
+_CONVERTED = [
+    (field.view_name, attrgetter(field.spec_name), shown)
+    for field in _SHOWN
+    if (shown := field.kind.shown) is not None
+]
+
+
+@lru_cache(maxsize=1024)
+def shown_fields(spec: Spec) -> dict[str, Any]:
+    """The fields of a specification as views have them. Jobs that follow each other mostly share one."""
+    found = dict(zip(_plain_names, _plain_values(spec), strict=True))
+    for name, value, shown in _CONVERTED:
+        found[name] = shown(value(spec))
+    return found
 
 
 def view(
@@ -87,23 +112,12 @@ def view(
         key=job.key,
         cmd=job.cmd,
         cwd=None if job.spec.scratch else job.spec.cwd,
-        name=job.spec.name,
-        group=first_of(job.spec.group),
         groups=list(names_of(job.spec.group)),
         user=job.spec.user,
-        project=job.spec.project,
-        queue=job.spec.queue,
-        priority=job.spec.priority,
         state=job.state.label,
         reason=ReasonView(reason.code, sentence(reason.code, reason.message)) if reason else None,
-        request=list(spec.request) or None,
-        where=spec.where or None,
-        type=list(spec.types),
-        at=_time(spec.at),
         size=taken(size, spec, walltime_s),
-        limits=[str(use) for use in spec.limits],
         after=[_CONDITIONS[each.condition] + _after(each.parent) for each in job.after],
-        dep_groups=list(spec.dep_groups),
         attempts=job.attempt,
         attempt=job.attempt,
         exit_code=attempt.exit_code if attempt and lease is None else None,
@@ -122,39 +136,25 @@ def view(
         cpu_s=attempt.cpu_s if attempt else None,
         peak_mem_bytes=attempt.peak_mem if attempt else None,
         peak_disk_bytes=attempt.peak_disk if attempt else None,
-        retries=job.spec.retries,
         retries_left=job.retries_left,
         walltime_s=walltime_s,
-        scratch=job.spec.scratch,
         array_id=element.array if element else None,
         array_index=element.index if element else None,
         asked=taken(spec.size, spec, walltime_s),
         asked_priority=_asked_priority(job.spec),
         learn=learning_group(job),
-        override=spec.override,
         input_bytes=job.input_bytes,
-        live=spec.live,
-        pipefail=spec.pipefail,
-        on_success=list(spec.on_success),
-        on_failure=list(spec.on_failure),
-        on_exit=list(spec.on_exit),
-        stdout=spec.stdout or None,
-        stderr=spec.stderr or None,
         given=[*spec.given, *(("time",) if walltime_s is not None and "time" not in spec.given else ())],
-        backoff_s=spec.backoff_s,
-        no_retry_over_s=spec.no_retry_over_s,
         expected_end=ends,
         given_walltime_s=attempt_walltime(spec, given) if tried is not None and job.state not in WAITING else None,
         pending_walltime_s=(given.more_s or None) if given is not None and lease is not None else None,
         suspended_s=suspended,
         suspended_at=_time(given.pause.since) if lease is not None and given is not None and given.pause else None,
-        checkpoint_s=spec.checkpoint_s,
-        checkpoint_signal=spec.signal or None,
-        retry_on=None if spec.retry_on is None else list(spec.retry_on),
         replaced_by=row.replaced_by,
         expected_reason=why,
         amounts=amounts(spec, tried),
         promised=_promised(given),
+        **shown_fields(spec),
     )
 
 

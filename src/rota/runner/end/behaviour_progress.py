@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rota.core.jobs.job import Behaved, Outcome
 from rota.runner.output.capture import Capture
-from rota.wire.orders import RunSpec
+from rota.wire.job_structs import RunSpec
 
 STDERR_BYTES = 200  #: recorded of what a behaviour writes to stderr
 

@@ -15,7 +15,8 @@ from rota.runner import libc
 from rota.runner.start.allocation import nodefile_path
 from rota.runner.start.mpi import mpi
 from rota.runner.start.scratch import Scratch
-from rota.wire.orders import Allocation, Grant, RunSpec, Work
+from rota.wire.job_structs import RunSpec
+from rota.wire.orders import Allocation, Grant, Work
 
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 #: Slots at the beginning of every environment that are filled in at each start.

@@ -14,7 +14,8 @@ from rota.core.output import output_file_names
 from rota.runner import libc
 from rota.runner.start.process import CannotRun, Refused
 from rota.runner.task import Pipes
-from rota.wire.orders import Grant, RunSpec
+from rota.wire.job_structs import RunSpec
+from rota.wire.orders import Grant
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY
 _OUT_OF_DESCRIPTORS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}

@@ -15,9 +15,10 @@ from msgspec import UNSET
 
 import rota
 from rota.cli.commands.jobs import modify as module
-from rota.cli.input.job_options import _OPTIONS, NAMES
-from rota.client.fields.modification import CHANGEABLE, REFUSED, spec_change
+from rota.cli.input.job_options import NAMES
+from rota.client.fields.modification import spec_change
 from rota.core.answers import Acted
+from rota.core.fields.table import CHANGEABLE, FIELDS
 from rota.errors import BadInput
 from rota.plan.language.retry_codes import RETRY_CODES
 from rota.wire import messages as m
@@ -95,15 +96,16 @@ def test_a_mistake_is_one_line_and_needs_no_manager(tmp_path: Path, words: list[
 
 
 def test_every_option_of_add_is_changed_or_refused() -> None:
-    assert set(NAMES) == {*CHANGEABLE, *REFUSED} - {"dry_run", "cmd"}
-    assert set(REFUSED) - {"dry_run", "cmd"} == module._REFUSED
-    for why, instead in REFUSED.values():
+    assert set(NAMES) == {*CHANGEABLE, *module._REFUSED}
+    assert module._REFUSED.isdisjoint(CHANGEABLE)
+    for name in module._REFUSED:
+        why, instead = FIELDS[name].fixed or ("", "")
         assert why
         assert instead
 
 
 def test_the_help_names_every_reason_after_which_an_attempt_may_be_retried() -> None:
-    assert ", ".join(RETRY_CODES) in _OPTIONS["retry_on"][2]
+    assert ", ".join(RETRY_CODES) in FIELDS["retry_on"].help
 
 
 def test_everything_that_can_be_changed_has_a_place_in_the_message() -> None:

@@ -10,17 +10,15 @@ from rota.cli.command import Invocation, command
 from rota.cli.commands.jobs.kill_retry_hold import MODIFIED, tell
 from rota.cli.input.job_options import NAMES, given, options_for
 from rota.cli.input.selectors import selectors
+from rota.core.fields.table import CHANGEABLE
 
 #: Options of `add` that are parsed here to be refused, with a hint what to do instead.
-_REFUSED: Final = frozenset(
-    {"cwd", "scratch", "env", "array", "array_file", "after", "dep_groups", "live", "allow_empty_group", "at"}
-    | {"input_file", "job_key", "rerun", "once", "allow_unsatisfiable"}
-)
+_REFUSED: Final = frozenset(NAMES) - frozenset(CHANGEABLE)
 
 
 @command("modify")
 @selectors(required=True)
-@options_for([name for name in NAMES if name not in _REFUSED], hidden=_REFUSED)
+@options_for(CHANGEABLE, hidden=_REFUSED)
 @click.option("--dry-run", is_flag=True, hidden=True)
 def modify(call: Invocation, selectors: tuple[str, ...], dry_run: bool, **options: Any) -> int:
     """Change jobs that are not running: their sizes, limits, retries, names and what is done after them.

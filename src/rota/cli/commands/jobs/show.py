@@ -43,7 +43,12 @@ def _card(job: JobView) -> SafeText:
     from rota.cli.commands.jobs.output_paths import output_file
     from rota.cli.render.job_text import types_text
     from rota.cli.render.text import block, coloured, command_text, harmless, paint
+    from rota.core.fields.table import FIELDS
     from rota.units import about_size
+
+    def declared(*names: str) -> list[tuple[str, str]]:
+        fields = [FIELDS[name] for name in names]
+        return [(each.label, harmless(each.kind.text(getattr(job, each.view_name)))) for each in fields]
 
     colour = coloured(sys.stdout)
     ended = job.state in ("complete", "failed", "cancelled")
@@ -52,32 +57,29 @@ def _card(job: JobView) -> SafeText:
         ("replaced by", _successor(job)),
         ("command", command_text(job.cmd)),
         ("directory", harmless(job.cwd or "a private one")),
-        ("name", harmless(job.name)),
+        *declared("name"),
         ("group", harmless(", ".join(job.groups) or job.group)),
         ("user", harmless(job.user)),
-        ("project", harmless(job.project)),
+        *declared("project"),
         ("queue", f"{harmless(job.queue)}, priority {job.priority}{_asked_priority(job)}"),
         ("array", f"{job.array_id}_{job.array_index}" if job.array_id is not None else ""),
-        ("request", harmless("  or  ".join(job.request or ()))),
-        ("where", harmless(job.where or "")),
+        *declared("request", "where"),
         ("type", harmless(types_text(job.type))),
         ("reserved for", _when(job.at)),
         ("learning", harmless(job.learn)),
-        ("override", job.override),
+        *declared("override"),
         ("takes", _size(job.size, spread=bool(job.request)) if job.started_at is None and not ended else ""),
         ("walltime", _pending(job)),
         ("checkpoint", _checkpoint(job)),
         ("suspended", _suspended(job)),
         ("limits", harmless(", ".join(_limits(job)))),
         ("after", harmless(", ".join(map(str, job.after)))),
-        ("in groups", harmless(", ".join(job.dep_groups))),
+        *declared("dep_groups"),
         ("input", about_size(job.input_bytes) if job.input_bytes is not None else ""),
         ("stdout", harmless(output_file(job, 1))),
         ("stderr", harmless(output_file(job, 2))),
-        ("pipefail", "yes" if job.pipefail else ""),
-        ("on success", harmless(", ".join(job.on_success))),
-        ("on failure", harmless(", ".join(job.on_failure))),
-        ("on exit", harmless(", ".join(job.on_exit))),
+        *declared("pipefail", "on_success", "on_failure", "on_exit"),
+        *declared(*(name for name, field in FIELDS.items() if field.number and field.label)),
         ("retries", _retries(job)),
         ("hosts", harmless(", ".join(job.hosts))) if len(job.hosts) > 1 else ("host", harmless(job.host or "")),
         ("resources", harmless(job.resources or "")),

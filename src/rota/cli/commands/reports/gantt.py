@@ -67,7 +67,7 @@ def gantt(
     """
     from rota.cli.render.gantt_text import span_of
     from rota.cli.render.text import harmless
-    from rota.client.fields.moments import parse_moment
+    from rota.core.fields.moments import parse_moment
     from rota.errors import BadInput
 
     now = time.time()

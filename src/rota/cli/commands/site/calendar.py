@@ -171,7 +171,7 @@ def show_calendar(call: Invocation, start: str | None, end: str | None) -> int:
     import time
 
     from rota.cli.commands.site import site_records
-    from rota.client.fields.moments import parse_moment
+    from rota.core.fields.moments import parse_moment
     from rota.errors import BadInput
     from rota.plan.policy.quota_records import calendar_of
     from rota.plan.site.clock import Clock

@@ -255,7 +255,7 @@ def _size(name: str, text: str) -> int | None:
 def _moment(text: str) -> float | None:
     import time
 
-    from rota.client.fields.moments import parse_moment
+    from rota.core.fields.moments import parse_moment
     from rota.errors import BadInput
 
     if text.strip().lower() == "never":

@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from rota.client.fields import values
-from rota.client.fields.values import DIGITS, kind, shown
+from rota.core.fields import values
+from rota.core.fields.values import DIGITS, kind, shown
 from rota.errors import BadInput
 
 #: Elements of an array: its id, the first index and the last.

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from datetime import datetime
 from typing import Final
 
-from rota.client.fields.values import kind, shown
+from rota.core.fields.values import kind, shown
 from rota.errors import BadInput
 from rota.units import MAX_SECONDS, parse_duration
 
@@ -19,11 +18,6 @@ _EPOCH: Final = re.compile(r"@[0-9]{1,12}(?:\.[0-9]{1,6})?", re.ASCII)
 _RELATIVE: Final = re.compile(r"(?:now)?\s*([+-])\s*(\S.*)", re.ASCII | re.IGNORECASE)
 _NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]*)?", re.ASCII)
 _HINT: Final = "write it like 2026-11-16T08:00, now+10m or @1700000000"
-
-
-def moment(value: object, text: bool) -> float:
-    """A moment that has not passed. Raises `BadInput`."""
-    return coming(value, now=time.time())
 
 
 def coming(value: object, *, now: float) -> float:

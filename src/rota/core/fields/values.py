@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final
 
 from rota.errors import BadInput
 from rota.plan.size import CORE
 from rota.units import MAX_BYTES, parse_duration, parse_size
-
-T = TypeVar("T")
 
 #: The longest argument the kernel accepts (MAX_ARG_STRLEN without its final NUL); `sh -c` gets the command as one.
 MAX_COMMAND: Final = 131_071
@@ -316,14 +314,3 @@ def cpus(value: object, text: bool) -> int:
     if abs(hundredths - value * CORE) > 1e-6:
         raise BadInput("is finer than a hundredth of a core", hint="write at most two decimals")
     return hundredths
-
-
-def optional(parse: Callable[[object, bool], T], *, word: str = "") -> Callable[[object, bool], T | None]:
-    """The same parser, also accepting null in JSON or this word, which remove the default."""
-
-    def parse_or_none(value: object, text: bool) -> T | None:
-        if value is None or (word and value == word):
-            return None
-        return parse(value, text)
-
-    return parse_or_none

@@ -6,15 +6,14 @@ Only the syntax is checked here. The manager knows which levels, properties and 
 from __future__ import annotations
 
 import re
-import time
 from typing import Final
 
-from rota.client.fields.moments import parse_moment
-from rota.client.fields.values import kind, plain_text, shown
+from rota.core.fields.moments import parse_moment
+from rota.core.fields.values import kind, plain_text, shown
 from rota.errors import BadInput
 
 MAX_ALTERNATIVES: Final = 32
-MAX_TYPES: Final = 32
+MAX_TYPES: Final = MAX_ALTERNATIVES
 MAX_TEXT: Final = 4096
 
 _QUEUE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -66,7 +65,7 @@ def where(value: object, text: bool) -> str:
     return expression
 
 
-def types(value: object, text: bool) -> tuple[str, ...]:
+def types(value: object, text: bool, now: float) -> tuple[str, ...]:
     """The types of a job in canonical order, with times in Unix seconds. Raises `BadInput`."""
     given = _listed(value, text, '["besteffort"]')
     words = [part for word in given for part in _parts(plain_text(word, MAX_TEXT))]
@@ -76,12 +75,19 @@ def types(value: object, text: bool) -> tuple[str, ...]:
         raise BadInput(f"has more than {MAX_TYPES} types", hint="give each once")
     from rota.plan.language.type_parser import parse_types, type_words
 
-    now = time.time()
     read = parse_types(words, moment=lambda moment: parse_moment(moment, now=now))
     for name, limit in (("deadline", read.deadline), ("expire", read.expire)):
         if limit is not None and limit < now:
             raise BadInput(f"type '{name}': the time is in the past", hint="give a time to come, such as now+2h")
     return type_words(read)
+
+
+def check_texts(texts: tuple[str, ...]) -> None:
+    """Refuse alternatives or types of a form that no parser makes; the planner reads them. Raises `BadInput`."""
+    if len(texts) > MAX_ALTERNATIVES:
+        raise BadInput(f"has more than {MAX_ALTERNATIVES} members", hint="give fewer")
+    if not all(texts) or any("\0" in text or len(text.encode()) > MAX_TEXT for text in texts):
+        raise BadInput("a text is empty, too long or has a NUL byte")
 
 
 def check_terms(words: tuple[str, ...], at: float) -> None:

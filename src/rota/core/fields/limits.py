@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
-from rota.client.fields import values
-from rota.client.fields.values import kind, shown
+from rota.core.fields import values
+from rota.core.fields.values import kind, shown
 from rota.errors import BadInput
-from rota.wire.messages import NewUse
+from rota.plan.need import LimitUse
 
 MAX_UNITS: Final = 1_000_000
 MAX_LIMITS: Final = 100
@@ -18,11 +18,21 @@ _FORM: Final = "write it like blast, blast:2, blast:any or blast!"
 _ANY: Final = "any"
 
 
-def limits(value: object, text: bool) -> tuple[NewUse, ...]:
+class WantedLimit(NamedTuple):
+    """A use of a limit as its user wrote it. Depending on the limit, the number is the units to take, or the
+    capacity of a limit that only jobs declare."""
+
+    name: str
+    number: int | None = None
+    exclusive: bool = False
+    declare: bool = False  #: without a number: if the limit is undeclared, any number of jobs may run
+
+
+def limits(value: object, text: bool) -> tuple[WantedLimit, ...]:
     """The limits a job uses; `none` on the command line means none. Raises `BadInput`."""
     if text and value in ("none", ["none"], ("none",)):
         return ()
-    found: dict[str, NewUse] = {}
+    found: dict[str, WantedLimit] = {}
     for word in values.words(value, '["blast", "licence:2"]'):
         use = _use(word)
         if use.name in found:
@@ -33,7 +43,7 @@ def limits(value: object, text: bool) -> tuple[NewUse, ...]:
     return tuple(found.values())
 
 
-def _use(word: object) -> NewUse:
+def _use(word: object) -> WantedLimit:
     if not isinstance(word, str):
         raise BadInput(f"must be texts, not {kind(word)}", hint=_FORM)
     body = word.strip()
@@ -47,12 +57,21 @@ def _use(word: object) -> NewUse:
     if name == "none":
         raise BadInput("'none' cannot be the name of a limit", hint="it means no limits, and stands alone")
     if not colon:
-        return NewUse(name, None, exclusive)
+        return WantedLimit(name, None, exclusive)
     if units == _ANY:
-        return NewUse(name, None, exclusive, declare=True)
+        return WantedLimit(name, None, exclusive, declare=True)
     if not values.DIGITS.fullmatch(units) or not 1 <= int(units) <= MAX_UNITS:
         raise BadInput(
             f"'{shown(word)}': the units must be a whole number from 1 to {MAX_UNITS}",
             hint="write it like blast:2",
         )
-    return NewUse(name, int(units), exclusive)
+    return WantedLimit(name, int(units), exclusive)
+
+
+def check_uses(uses: tuple[LimitUse, ...]) -> None:
+    """Refuse uses that no parser makes. Raises `BadInput`."""
+    # An array has one limit more: on how many of its elements run at once.
+    if len(uses) > MAX_LIMITS + 1 or any(not 0 < use.units <= MAX_UNITS for use in uses):
+        raise BadInput("a number of units is out of range")
+    if len({use.name for use in uses}) < len(uses):
+        raise BadInput("a limit is named twice")

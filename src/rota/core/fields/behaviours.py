@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from rota.client.fields import values
-from rota.client.fields.values import kind, shown
+from rota.core.fields import values
+from rota.core.fields.values import kind, shown
 from rota.core.output.output_file_names import LETTERS
 from rota.errors import BadInput
 
@@ -68,6 +68,15 @@ def _run(cmd: str) -> str:
         raise BadInput("'run' has no command", hint="write it like 'run: CMD'")
     values.check_argument(cmd)
     return f"{_RUN} {cmd}"
+
+
+def check_behaviours(found: tuple[str, ...]) -> None:
+    """Refuse behaviours that no parser makes. Raises `BadInput`."""
+    if len(found) > MAX_BEHAVIOURS:
+        raise BadInput(f"has more than {MAX_BEHAVIOURS} behaviours", hint="put the commands in a script")
+    for each in found:
+        if _behaviour(each) != each:
+            raise BadInput(f"'{shown(each)}' is not a behaviour", hint=_FORM)
 
 
 def check_cleanup(where: str, behaviours: tuple[str, ...], *, hint: str) -> None:
