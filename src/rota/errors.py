@@ -174,6 +174,7 @@ _BY_CODE |= {
     "other_home": EnvironmentFault,
     "changed": BadInput,
     "not_running": BadInput,
+    "internal": Bug,
 }
 
 

@@ -20,7 +20,7 @@ from rota.core.answers import Acted, Added, entries_of, kept_of
 from rota.core.engine import Engine
 from rota.core.invariants import broken
 from rota.core.jobs.dependencies import verdict
-from rota.core.jobs.job import Command, Condition, Job, Outcome, Parent, Spec
+from rota.core.jobs.job import After, Command, Condition, Job, Outcome, Parent, Spec
 from rota.core.recovery.recover import recover
 from rota.core.recovery.starting import starting_changes
 from rota.core.restart import Restart, first_seat
@@ -30,6 +30,7 @@ from rota.core.submit.identity import key_maker
 from rota.core.turn import Batch, Turn
 from rota.core.world import NO_JOB, World, evict_finished
 from rota.errors import RotaError
+from rota.manager.submit.redefinition import look_up_redefinition
 from rota.plan.dispatch.planning import Planning
 from rota.plan.size import Capacity
 from rota.store.base import Brief
@@ -359,6 +360,36 @@ class Machine:
     def load(self, ids: list[int]) -> dict[int, Job]:
         specs = {n: each for each, n in self._spec_ids.items()}
         return {row.id: job_from_row(row, specs[row.spec_id]) for row in self.store.jobs(ids)}
+
+    def modify(
+        self,
+        *ids: int,
+        cmd: Command | None = None,
+        after: tuple[tuple[Parent, Condition], ...] | None = None,
+        input_bytes: int | None = None,
+        **fields: Any,
+    ) -> int:
+        """Change fields of jobs, perhaps also what they are; the number of the request."""
+        by, loaded, specs, rows = self.asker(), self.load(list(ids)), {}, []
+        jobs = [job for id in ids if (job := self.world.jobs.get(id) or loaded.get(id)) is not None]
+        for job in jobs:
+            new = msgspec.structs.replace(job.spec, **fields)
+            if new not in self._spec_ids:
+                self._spec_ids[new] = len(self._spec_ids) + 1
+                rows.append((self._spec_ids[new], msgspec.json.encode(new).decode()))
+            specs[job.spec_id] = (self._spec_ids[new], new)
+        redefinition = None
+        if cmd is not None or after is not None or not {"cwd", "env"}.isdisjoint(fields):
+            given = None if after is None else tuple(After(*each) for each in after)
+            redefinition = look_up_redefinition(self.store, jobs, specs, cmd=cmd, after=given)
+        self.happened(
+            events.LibraryGrew(specs=rows, envs=[]),
+            events.JobsModified(
+                by=by, jobs=list(ids), loaded=loaded, specs=specs, fields=sorted(fields), input_bytes=input_bytes,
+                redefinition=redefinition,
+            ),
+        )  # fmt: skip
+        return by.n
 
     def act(self, verb: str, *ids: int, **flags: Any) -> int:
         """kill, hold, release, retry, remove, confirm-dead; the number of the request."""

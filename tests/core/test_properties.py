@@ -55,7 +55,21 @@ def view(world: World) -> dict[str, object]:
         lease = (job.lease.token, job.lease.runner) if job.lease else None
         reason = job.reason if job.state not in LEASED else None
         left = {host: part.runner for host, part in parts_by_host(job).items()} if ended else {}
-        jobs[job.id] = (job.key, state, job.attempt, job.tries, job.due_at, reason, lease, job.kill, ended, left)
+        jobs[job.id] = (
+            job.key,
+            job.cmd,
+            job.after,
+            job.spec,
+            state,
+            job.attempt,
+            job.tries,
+            job.due_at,
+            reason,
+            lease,
+            job.kill,
+            ended,
+            left,
+        )
     return {
         "jobs": jobs,
         "waits": world.unmet_parents,
@@ -172,6 +186,28 @@ class Histories(RuleBasedStateMachine):
         self.m.act(verb, *jobs, **({"cascade": cascade} if verb == "remove" else {}))
 
     @precondition(lambda self: any(job.state is State.LOST for job in self.m.world.jobs.values()))
+    @rule(
+        picks=st.lists(numbers, min_size=1, max_size=3),
+        cmd=st.none() | st.sampled_from([*"abcdef", ["k", "--flag"]]),
+        cwd=st.none() | st.sampled_from(["/home/ann", "/elsewhere"]),
+        after=st.none() | edges,
+        its=st.none() | specs,
+    )
+    def redefine(
+        self,
+        picks: list[int],
+        cmd: str | list[str] | None,
+        cwd: str | None,
+        after: list[tuple[int, Condition, bool]] | None,
+        its: Spec | None,
+    ) -> None:
+        fields: dict[str, object] = {} if cwd is None else {"cwd": cwd}
+        if its is not None:
+            fields |= {"size": its.size, "priority": its.priority}
+        known = range(1, self.m.world.next_job + 1)
+        parents = None if after is None else tuple((known[n % len(known)], how) for n, how, _local in after)
+        self.m.modify(*self._jobs(picks, *WAITING), cmd=cmd, after=parents, **fields)
+
     @rule(picks=st.lists(numbers, min_size=1, max_size=3))
     def confirm_dead(self, picks: list[int]) -> None:
         # Whoever confirms is right: nothing of these jobs executes.
@@ -336,6 +372,12 @@ class Histories(RuleBasedStateMachine):
     def nothing_is_our_bug(self) -> None:
         if hasattr(self, "m"):
             assert not [error for error in self.m.refused if isinstance(error, Bug)]
+
+    @invariant()
+    def a_key_names_a_job_that_has_it(self) -> None:
+        if hasattr(self, "m"):
+            world = self.m.world
+            assert all(world.jobs[id].key == key for key, id in world.keys.items())
 
     @precondition(lambda self: not self.m.world.uploads)
     @rule()

@@ -43,6 +43,7 @@ def histories(draw: st.DrawFn) -> list[Changes | None]:
     history: list[Changes | None] = [changes(specs=[(1, SPEC), (2, GROUPED)])]
     next_job = 1
     attempts: dict[int, int] = {}
+    keys: dict[int, str] = {}
     for _ in range(draw(st.integers(1, 8))):
         if draw(st.booleans()) and draw(st.booleans()):
             history.append(None)
@@ -97,6 +98,15 @@ def histories(draw: st.DrawFn) -> list[Changes | None]:
         batch.runners += [(draw(names), draw(text), draw(text), 1, draw(text | ids), draw(times))]
         for job in draw(st.lists(ids, max_size=2)):
             batch.respecified[job] = (job, draw(spec_ids), draw(names), draw(names), draw(st.none() | ids))
+        keys |= {row[0]: row[1] for row in batch.jobs}
+        for job in draw(st.lists(st.sampled_from(sorted(keys)), max_size=3, unique=True)) if keys else ():
+            batch.rekeyed[job] = (
+                job,
+                key_of(draw(st.integers(0, 7))),
+                draw(text.map(lambda some: some.lstrip("\x01"))),
+                keys[job],
+            )
+        keys |= {job: row[1] for job, row in batch.rekeyed.items()}
         batch.edges += draw(st.lists(st.tuples(either, ids), max_size=3))
         batch.dep_groups = draw(st.dictionaries(names, st.integers(-1, 2), max_size=2))
         batch.limits = draw(st.dictionaries(names, st.none() | text, max_size=2))
@@ -110,6 +120,10 @@ def histories(draw: st.DrawFn) -> list[Changes | None]:
         batch.removed += [(job,) for job in draw(st.lists(ids, max_size=1))]
         history.append(batch)
     return history
+
+
+def _ids(briefs):
+    return sorted(brief.id for brief in briefs)
 
 
 QUERIES = [
@@ -149,6 +163,7 @@ def test_any_history_reads_the_same_from_both_stores(history):
             assert store.jobs(everything) == model.jobs(everything)
             keys = [key_of(n) for n in range(8)]
             assert store.known_keys("a", keys) == model.known_keys("a", keys)
+            assert _ids(store.namesakes(keys)) == _ids(model.namesakes(keys))
             for user in "abc":
                 assert store.last_submission(user) == model.last_submission(user)
             for job in everything:

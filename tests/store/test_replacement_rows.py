@@ -56,6 +56,25 @@ def test_a_job_waits_for_something_else(store, reopen):
     assert (each.jobs([3])[0].after, each.followers([2])) == ((), [])
 
 
+def test_a_job_with_another_key_is_found_by_that_one_alone(store, reopen):
+    """Also if its former key is in a run of eight ids."""
+    for n in (1, 2, 3, 20, 21):
+        store.commit(an_add(n, submission=f"s{n}"))
+    store.commit(an_add(22, submission="s22", key=key_of(21)))
+    store.commit(changes(rekeyed={n: (n, f"new {n}", '\x01["b"]', key_of(n)) for n in (1, 20)}))
+    store.commit(changes(rekeyed={22: (22, "new 22", "c", key_of(21))}))
+    for each in both(store, reopen):
+        asked = [key_of(n) for n in (1, 2, 20, 21)] + [f"new {n}" for n in (1, 20, 22)]
+        known = each.known_keys("ann", asked)
+        assert {key: job for key, (job, _state) in known.items()} == {
+            key_of(2): 2, key_of(21): 21, "new 1": 1, "new 20": 20, "new 22": 22,
+        }  # fmt: skip
+        assert [job.cmd for job in each.jobs([1, 22])] == [["b"], "c"]
+    each.commit(changes(rekeyed={1: (1, key_of(21), "d", "new 1")}))
+    assert sorted(brief.id for brief in each.namesakes([key_of(21), "new 1"])) == [1, 21]
+    assert each.known_keys("ann", [key_of(21)]) == {key_of(21): (21, State.READY)}
+
+
 def test_only_the_last_submission_of_an_input_is_remembered(store, reopen):
     store.commit(changes(submissions=[("s1", "ann", 9.0, 1, "{}", "/f")]))
     store.commit(changes(submissions=[("s2", "ann", 5.0, 1, "{}", "/f"), ("s3", "bob", 5.0, 1, "{}", "/f")]))

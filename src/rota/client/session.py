@@ -37,7 +37,9 @@ REDIALS: Final = (0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
 #: The same for a question whose connection was cut.
 _ASK_AGAIN: Final = (0.05, 0.2, 0.5, 1.0)
 #: The same for a manager that said that it starts anew: with many jobs that takes its time.
-_STARTS_ANEW: Final = (0.05, 0.1, 0.2, 0.3, 0.5, 0.5, 1.0, 1.0, 2.0, 2.0, 4.0, 4.0, 8.0, 8.0, 16.0)
+_STARTS_ANEW_S: Final = (0.05, 0.1, 0.2, 0.3, 0.5, 0.5, 1.0, 1.0, 2.0, 2.0, 4.0, 4.0, 8.0, 8.0, 16.0)
+#: How often a request is sent because of such an answer.
+_MOST_SENT: Final = 5
 #: Requests that only ask: these may be repeated whatever became of the first one.
 _QUESTIONS: Final = (
     *(m.ListJobs, m.Status, m.Show, m.Why, m.ReadOutput, m.ListLimits, m.GetSite, m.PlanFor, m.Gantt, m.ListPage),
@@ -313,10 +315,14 @@ class Conversation:
         sent: list[UploadBatch] = []
         source = iter(batches)
         waits = iter(REDIALS)
+        tries = 0
         while True:
+            tries += 1
             try:
                 return (yield from self.session.upload(submission, source, sent, options))
             except NotDone as error:
+                if tries == _MOST_SENT:
+                    raise
                 yield from self.redial(error)
             except Disconnected:
                 lost = Disconnected("the connection to the manager was lost while jobs were being added")
@@ -329,10 +335,14 @@ class Conversation:
         without that answer may have been done, so only questions are asked again.
         """
         waits = iter(_ASK_AGAIN)
+        sent = 0
         while True:
+            sent += 1
             try:
                 return (yield from self.session.call(call))
             except NotDone as error:
+                if sent == _MOST_SENT:
+                    raise
                 yield from self.redial(error)
             except Disconnected as error:
                 if not _only_asks(call.build(0)):
@@ -341,7 +351,7 @@ class Conversation:
 
     def redial(self, error: NotDone) -> Flow[None]:
         """Connect again to a manager that starts anew. Raises the error if it does not come back."""
-        yield from self._redial(iter(_STARTS_ANEW), error)
+        yield from self._redial(iter(_STARTS_ANEW_S), error)
 
     def _redial(self, waits: Iterator[float], lost: RotaError) -> Flow[None]:
         for wait in waits:

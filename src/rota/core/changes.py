@@ -36,6 +36,7 @@ class Changes:
         "pruned",
         "reafter",
         "regiven",
+        "rekeyed",
         "removed",
         "replaced",
         "respecified",
@@ -71,6 +72,8 @@ class Changes:
         self.regiven: dict[tuple[int, int], Row] = {}
         #: job → (job, spec id, group, user, input_bytes) for modified jobs
         self.respecified: dict[int, Row] = {}
+        #: job → (job, key, cmd, key before this batch) for modified jobs that are another job by now
+        self.rekeyed: dict[int, Row] = {}
         #: job → (job, after as JSON or None) for jobs whose dependencies changed. Their rows in `edges` and
         #: `children` replace the stored ones.
         self.reafter: dict[int, Row] = {}

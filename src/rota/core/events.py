@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from rota.core.attempts.leases import Finished, HeldLease, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
-from rota.core.jobs.job import Command, Condition, Job, Parent, Spec
+from rota.core.jobs.job import After, Command, Condition, Job, Outcome, Parent, Spec
 from rota.plan.need import Need
 from rota.plan.policy.limits import Limit
 from rota.plan.site.node_facts import NodeFacts
@@ -230,6 +230,20 @@ class RunnerReported(Event, frozen=True):
     leaving: bool = False  #: it takes no more work and exits when its jobs have ended
 
 
+class EntrySetAside(Event, frozen=True):
+    """An entry of a report that cannot be decided because of a bug (`core.bugs`)."""
+
+    runner: str
+    field: str  #: of the report
+    lease: LeaseRef  #: job 0: it is about no lease
+    said: str  #: the whole entry as JSON
+    outcome: Outcome | None = None
+
+    @property
+    def job(self) -> int:
+        return self.lease.job
+
+
 class RunnerSettled(Event, frozen=True):
     """A runner is proven dead: these attempts ended as stated, and all others never began.
 
@@ -314,6 +328,15 @@ class SiteChanged(Event, frozen=True):
     base: int | None = None  #: version of the site that the changes are based on; None: any
 
 
+class Redefinition(Struct, frozen=True, kw_only=True):
+    """What jobs that never started are to be from now on, besides their specifications."""
+
+    cmd: Command | None = None  #: None: as before
+    after: tuple[After, ...] | None = None  #: None: as before
+    unstarted: dict[int, int] = {}  #: job → its latest attempt, if that and all before it were never executed
+    owners: dict[str, int] = {}  #: identity key that a job would get → job on disk that has it; 0: none
+
+
 class JobsModified(Event, frozen=True):
     """Jobs with these specifications got new ones."""
 
@@ -324,6 +347,7 @@ class JobsModified(Event, frozen=True):
     fields: list[str]  #: names of the changed fields
     input_bytes: int | None = None
     notices: dict[int, tuple[str, ...]] = {}  #: old specification id → warnings about the new one
+    redefinition: Redefinition | None = None  #: the command, directory, environment or dependencies change
 
 
 class LearningForgotten(Event, frozen=True):

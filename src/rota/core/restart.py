@@ -22,6 +22,7 @@ class Restart(Struct, frozen=True, kw_only=True):
     generation: int  #: grows with every start of this deployment
     hosts: dict[str, Capacity]  #: of the pool; empty: hosts come with their runners
     zone: tzinfo = UTC
+    version: str = ""  #: of Rota
     #: account rows of the hours in `fair_share_usage.kept_hours`
     usage: list[tuple[Any, ...]] = []
 

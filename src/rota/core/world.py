@@ -15,6 +15,7 @@ import msgspec
 
 from rota.core.accounts.accounting import count_end
 from rota.core.attempts.vacate_times import VacateTimes
+from rota.core.bugs.ledger import Ledger
 from rota.core.effects import NotifySettled
 from rota.core.events import FormerJob
 from rota.core.hooks.hook_records import ScriptState
@@ -214,6 +215,7 @@ class World:
         #: `MOST_TOUCHED`. None: there are no watchers.
         self.touched: dict[int, tuple[State, int]] | None = None
         self.paused = False
+        self.bugs = Ledger()  #: bugs that were met, and what is left out because of them
         self.zone: tzinfo = UTC  #: local time zone, for hours of the day
         self.draining = False
         self.stopping = False  #: the manager is shutting down: nothing starts any more

@@ -42,7 +42,8 @@ def verdict(world: World, parent: Parent, condition: int) -> Verdict:
         return world.groups[parent].verdict(condition)
     outcome = world.outcome(parent)
     if outcome == OPEN:
-        return False, world.jobs[parent].state is State.BLOCKED
+        job = world.jobs.get(parent)  # a frozen job is not there, and never ends
+        return False, job is not None and job.state is State.BLOCKED
     ok = outcome == NO_JOB or satisfied(condition, outcome) or world.is_replaced(parent)
     return ok, not ok
 

@@ -37,6 +37,7 @@ _SENTENCES: Final = {
     "calendar": "a quota of the calendar is used up",
     "paused": "the manager is paused",
     "draining": "the manager takes no new work",
+    "bug": "the manager met a bug and starts nothing",
     "waking": "its machines are being woken",
     "asleep": "machines that it could use are asleep",
     "parts": "other hosts of the job are not ready",

@@ -56,6 +56,9 @@ def restore_jobs(world: World, restart: Restart) -> None:
     for (group, state), number in snapshot.tally.items():
         world.counts[group][state] += number
     for row in snapshot.jobs:
+        if row.id in world.bugs.frozen:
+            world.outcomes[row.id] = OPEN  # so that its dependents wait
+            continue
         job = job_from_row(row, specs[row.spec_id])
         world.jobs[job.id] = job
         world.keys[job.key] = job.id

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rota.core.accounts.fair_share_usage import restore_usage
+from rota.core.bugs.quarantine import restore_bugs
 from rota.core.hooks.server_scripts import restore_hooks
 from rota.core.learning.estimate import restore_models
 from rota.core.machines.host_usage import restore_host_states
@@ -25,6 +26,7 @@ from rota.plan.placement.placement import Placement
 #: In this order. A step may rely on those before it. `restore_leases_and_queue` hands jobs to the placement: what
 #: decides about their place comes before it, what refers to leases comes after it.
 RESTORES: Final[tuple[Restore, ...]] = (
+    restore_bugs,
     restore_hosts,
     restore_jobs,
     restore_limits,

@@ -6,6 +6,7 @@ A pause is stored and lasts until the manager is resumed; a drain ends with the 
 from __future__ import annotations
 
 from rota.core.attempts.attempt import void_attempt
+from rota.core.bugs.ledger import BUGS, resumed
 from rota.core.effects import RecallLeases
 from rota.core.events import ManagerDrained, ManagerPaused, ManagerResumed
 from rota.core.jobs.job import Reason
@@ -20,7 +21,7 @@ YES, NO = "yes", ""
 
 def starts_nothing(world: World) -> bool:
     """Is every start forbidden now?"""
-    return world.paused or world.draining or world.stopping
+    return world.paused or world.draining or world.stopping or world.bugs.safe_mode != ""
 
 
 def why_nothing_starts(world: World) -> Reason | None:
@@ -29,6 +30,8 @@ def why_nothing_starts(world: World) -> Reason | None:
         return Reason("draining", "the manager is stopping")
     if world.draining:
         return Reason("draining", "the manager is draining: it starts nothing and stops when nothing runs")
+    if world.bugs.safe_mode:
+        return Reason("bug", f"nothing starts because of a bug ({world.bugs.safe_mode}); see 'rota doctor'")
     if world.paused:
         return Reason("paused", "the manager is paused; 'rota manager resume' lets jobs start")
     return None
@@ -68,10 +71,14 @@ def on_manager_drained(world: World, turn: Turn, _event: ManagerDrained) -> None
 
 
 def on_manager_resumed(world: World, turn: Turn, _event: ManagerResumed) -> None:
-    """End a pause or a drain. Leases being recalled come back all the same."""
+    """End a pause, a drain or safe mode, and decide again what was left out because of bugs. Leases being recalled
+    come back all the same."""
     if world.paused:
         turn.changes.meta[PAUSED] = NO
     world.paused = world.draining = False
+    if world.bugs.total:
+        world.bugs = resumed(world.bugs, version=world.bugs.version, at=turn.wall)
+        turn.changes.meta[BUGS] = world.bugs.text()
 
 
 def recall_from_joined(world: World, turn: Turn, runner: str) -> None:

@@ -42,10 +42,7 @@ def resolve_after(world: World, upload: Upload) -> EntryParents:
         if isinstance(parent, str):
             spec = job.spec if job is not None else known.spec if known is not None else None
             if spec is not None and not spec.allow_empty_group and not _has_members(world, joined, parent):
-                raise NotFound(
-                    f"line {line}: field 'after': group '{parent}' has never had a member",
-                    hint="add its members first, or give --allow-empty-group",
-                )
+                raise no_members(parent, f"line {line}: ")
             parents = [parent]
             if spec is not None and not spec.live:
                 parents = _members_now(world, joined, parent, condition) or parents
@@ -74,6 +71,31 @@ def resolve_after(world: World, upload: Upload) -> EntryParents:
                 after = made[each, condition] = After(each, Condition(condition))
             waits.append(after)
     return EntryParents(resolved, existing, fixed, forward)
+
+
+def no_members(group: str, place: str = "") -> NotFound:
+    """The error about a dependency on a group that nobody has joined yet."""
+    return NotFound(
+        f"{place}field 'after': group '{group}' has never had a member",
+        hint="add its members first, or give --allow-empty-group",
+    )
+
+
+def redefined_after(world: World, spec: Spec, after: Iterable[After]) -> tuple[After, ...]:
+    """The dependencies that an existing job gets: those given, resolved as for a new one. Raises `NotFound`."""
+    found: dict[After, None] = {}
+    for each in after:
+        parent = each.parent
+        if isinstance(parent, int):
+            if world.outcome(parent) == NO_JOB:
+                raise NotFound(f"field 'after': there is no job {parent}")
+            found[each] = None
+            continue
+        if not spec.allow_empty_group and not _has_members(world, {}, parent):
+            raise no_members(parent)
+        members = [] if spec.live else _members_now(world, {}, parent, each.condition)
+        found |= dict.fromkeys([After(id, each.condition) for id in members] or [each])
+    return tuple(found)
 
 
 def joined_by(upload: Upload) -> dict[str, list[int]]:
@@ -163,7 +185,7 @@ def refuse_cycles(
         for group in specs[id].dep_groups:
             if any(each.parent == group for each in waits):
                 raise BadInput(
-                    f"line {lines[id]}: field 'after': it would wait for its own group '{group}'",
+                    f"{name(id)}: field 'after': it would wait for its own group '{group}'",
                     hint="leave that group out of 'after' or of 'dep_groups'",
                 )
     refuse_cycle(after, parents, name=name)

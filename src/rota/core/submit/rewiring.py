@@ -6,21 +6,35 @@ then states (`reevaluate_waiting`).
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 
 import msgspec
 
 from rota.core.jobs.dependencies import enter_waiting, register_dependencies, unregister_dependencies
 from rota.core.jobs.group_ancestry import GroupAncestry
 from rota.core.jobs.job import After, Job
-from rota.core.jobs.modification import respecify
+from rota.core.jobs.respecification import respecify
 from rota.core.states import TERMINAL, State
 from rota.core.turn import Turn
 from rota.core.world import KnownEntry, World, dequeue, memberships
 
 
 def respecify_again(world: World, turn: Turn, job: Job, known: KnownEntry, after: tuple[After, ...]) -> list[str]:
-    """Give a job that neither runs nor is complete its new specification and dependencies.
+    """Give a job that was added again its new specification and dependencies. See `rewire`."""
+
+    def change() -> None:
+        if known.spec != job.spec or known.input_bytes not in (None, job.input_bytes):
+            respecify(world, turn, job, known.spec_id, known.spec, known.input_bytes)
+
+    joined = rewire(world, turn, job, after, change=change)
+    turn.note(job.id, job.attempt, "modified", "added again with other dependencies or settings")
+    return joined
+
+
+def rewire(
+    world: World, turn: Turn, job: Job, after: tuple[After, ...], *, change: Callable[[], None]
+) -> list[str]:
+    """Give a job that neither runs nor is complete other dependencies, after `unlink`; `change` may respecify it.
 
     Returns the groups that it joined. It waits for nothing until `reevaluate_waiting`.
     """
@@ -29,14 +43,12 @@ def respecify_again(world: World, turn: Turn, job: Job, known: KnownEntry, after
         world.groups[name].leave(job.id, job.state)
         world.groups[name].wait_for(world.ancestry.get(job.id), -1)
     unregister_dependencies(world, job)
-    if known.spec != job.spec or known.input_bytes not in (None, job.input_bytes):
-        respecify(world, turn, job, known.spec_id, known.spec, known.input_bytes)
+    change()
     for name in job.spec.dep_groups:
         turn.changes.dep_groups.setdefault(name, 0)
         world.groups[name].join(job.id, job.state)
         world.groups[name].wait_for(world.ancestry.get(job.id))
     relink(world, turn, job, after)
-    turn.note(job.id, job.attempt, "modified", "added again with other dependencies or settings")
     return [name for name in job.spec.dep_groups if name not in was]
 
 

@@ -6,7 +6,7 @@ Effects for a peer that has disconnected are dropped: a runner or client gets th
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from time import monotonic
 
 from rota.core import effects as e
@@ -55,6 +55,7 @@ class Performer:
         pruner: Pruner,
         figures: Counters,
         rates: Rates,
+        failed: Callable[[str, Exception], None],
     ) -> None:
         self._world = world
         self._store = store
@@ -68,6 +69,7 @@ class Performer:
         self._pruner = pruner
         self._figures = figures
         self._rates = rates
+        self._failed = failed  #: told of bugs
 
     def perform(self, effects: list[e.Effect]) -> None:
         """Perform effects in order. A failure of one does not keep the others from being performed."""
@@ -76,7 +78,8 @@ class Performer:
                 self._perform(effect)
             except Exception as error:
                 log.exception("effect %s failed", type(effect).__name__)
-                if not isinstance(error, RotaError):
+                if isinstance(error, Bug) or not isinstance(error, RotaError):
+                    self._failed(f"effect {type(effect).__name__}", error)
                     error = Bug("the answer could not be sent", hint="see 'rota manager logs'")
                 if isinstance(effect, e.SendReply) and (asker := self._peers.get(effect.to.connection)):
                     asker.fail(effect.to.n, error)

@@ -14,19 +14,21 @@ from typing import Final
 
 from rota.core import effects, events
 from rota.core.admission.admission import Admission
-from rota.core.bugs import Undecided
+from rota.core.bugs.undecided import Undecided
 from rota.core.invariants import broken
 from rota.core.machines.energy_rules import rules_from
 from rota.core.site.manager_pause import leased
 from rota.core.states import LIVE, SETTLED
 from rota.core.submit.spec_library import Library
 from rota.core.world import World
+from rota.errors import RotaError
 from rota.manager.host import server_hooks
 from rota.manager.host.demand import Demand
 from rota.manager.host.energy import Energy
 from rota.manager.host.gateway import GatewayProcess
 from rota.manager.loop import clock
 from rota.manager.loop.awake_clock import TICK_S, AwakeClock
+from rota.manager.loop.bugs import BugKeeper
 from rota.manager.loop.deployment import Deployment
 from rota.manager.loop.perform import Performer
 from rota.manager.loop.readers import Readers
@@ -140,6 +142,7 @@ class Manager:
         watches = Watches(world, self._peers, tails, loop=self._loop)
         self._feeds = Feeds(world, committed=turns.committed)
         channels = ChannelRouter(world, peer_of=peer_of)
+        self._bugs = BugKeeper(world, store)
         self._performer = Performer(
             world,
             store,
@@ -153,6 +156,7 @@ class Manager:
             pruner=self._pruner,
             figures=figures,
             rates=rates,
+            failed=lambda place, error: self._bugs.note_effect(place, error, turns.note),
         )
 
         queries = Queries(world, store, library.specs, OutputChecks(home.output, store))
@@ -253,6 +257,7 @@ class Manager:
     def start(self) -> None:
         """Begin to decide. `startup` does the listening."""
         self._turns.writer.start()
+        self._bugs.ready()
         self._hooks.start()
         self._loop.call_later(TICK_S, self._tick)
 
@@ -295,7 +300,12 @@ class Manager:
             await asyncio.wait_for(self._turns.last_commit(), _LAST_COMMIT_S)
         except TimeoutError:
             return False
-        if self.failure is not None:
+        if self.failure is not None or self._turns.bug is None:
+            return False
+        try:
+            await self._bugs.note(self._turns.bug, self._peers)
+        except RotaError as error:  # a bug that is not on record could be met for ever
+            self.fail(error)
             return False
         await tell_clients(self._peers.values())
         return True

@@ -224,6 +224,7 @@ def _recover(
         generation=generation,
         hosts={host.host: host.capacity for host in pool.hosts()},
         zone=local_zone(),
+        version=__version__,
         usage=store.accounts(first=first, end=end).rows,
     )
     world = recover(Planning(first_seat=first_seat(generation)), restart)

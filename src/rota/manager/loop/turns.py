@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from rota.core import effects, events
-from rota.core.bugs import Undecided, undecided
+from rota.core.bugs.undecided import Undecided, undecided
 from rota.core.engine import Engine
 from rota.core.machines.host_usage import mark_hosts_unseen
 from rota.core.turn import Batch, Turn
@@ -232,6 +232,11 @@ class TurnLoop:
             self._drop(undecided("commit", error))
         else:
             self.fail(error)
+
+    def note(self, key: str, value: str) -> None:
+        """Store a fact about the deployment with the next batch."""
+        self._open.changes.meta[key] = value
+        self._commit()
 
     async def last_commit(self) -> None:
         """After a bug: wait until the commit in flight is on disk and its effects are performed."""

@@ -389,6 +389,11 @@ class MemoryStore:
         for n, spec, group, user, input_bytes in changes.respecified.values():
             if (job := self._jobs.get(n)) is not None:
                 job.spec_id, job.group, job.user, job.input_bytes = spec, group, user, input_bytes
+        for n, key, cmd, _former in changes.rekeyed.values():
+            if (job := self._jobs.get(n)) is not None:
+                self._keys[job.key].discard(n)
+                self._keys.setdefault(key, set()).add(n)
+                job.key, job.cmd = key, command_from_text(cmd)
         again = changes.reafter.keys()
         gone = again | {n for n, _by in changes.replaced}
         self._edges = {edge for edge in self._edges if edge[1] not in gone} if gone else self._edges

@@ -40,6 +40,7 @@ def encode(changes: Changes) -> Batch:
     if own:
         batch.append(("insert_jobs", (_text(own), _text(shared))))
     write("respecify_jobs", respecified)
+    write("rekey_jobs", list(changes.rekeyed.values()))
     _relink(changes, write)
     write("insert_edges", changes.edges)
     write("insert_children", changes.children)

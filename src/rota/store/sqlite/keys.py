@@ -8,7 +8,7 @@ full, its keys are written once, sorted.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -50,8 +50,9 @@ class Keys:
         self._highest = max(self._newest.values(), default=0)
         self._loaded = True
 
-    def late(self, jobs: Sequence[Row]) -> list[Row]:
-        """Rows for the new jobs whose run has already been written."""
+    def late(self, jobs: Iterable[Row]) -> list[Row]:
+        """Rows for new or rekeyed jobs whose run has already been written. The row of a former key stays in its
+        run, and is not found: the key of the job is another."""
         if not self._below:
             return []
         return [(row[0] // self._run, row[1][-TAIL:], row[0]) for row in jobs if row[0] < self._below]
@@ -68,6 +69,30 @@ class Keys:
                     self._older.setdefault(row[1], []).append(before)
                 newest[row[1]] = row[0]
         self._highest = max(self._highest, jobs[-1][0])
+
+    def rekeyed(self, jobs: Iterable[Row]) -> None:
+        """Record that these jobs have other keys on disk."""
+        if not self._loaded:
+            return
+        for id, key, _cmd, former in jobs:
+            if id < self._below:
+                continue
+            others = self._older.get(former, [])
+            if self._newest.get(former) != id:
+                self._older[former] = [other for other in others if other != id]
+            elif others:
+                self._newest[former] = others[-1]
+                self._older[former] = others[:-1]
+            else:
+                del self._newest[former]
+            self._add(key, id)
+
+    def _add(self, key: str, job: int) -> None:
+        before = self._newest.get(key)
+        if before is not None and before != job:
+            older, job = sorted((before, job))
+            self._older.setdefault(key, []).append(older)
+        self._newest[key] = job
 
     def write_runs(self, connection: sqlite3.Connection) -> None:
         """Write the full runs. A kill in between changes nothing."""

@@ -84,7 +84,7 @@ class SqliteStore(SqlitePast):
         batch = encode(changes)
         if not batch:
             return
-        late = self.keys.late(changes.jobs)
+        late = self.keys.late([*changes.jobs, *changes.rekeyed.values()] if changes.rekeyed else changes.jobs)
         if late:
             batch.append(("insert_keys", (msgspec.json.encode(late).decode(),)))
         observed = self._observed.after(changes)
@@ -105,6 +105,9 @@ class SqliteStore(SqlitePast):
         self._places.written(places)
         if changes.jobs:
             self.keys.written(changes.jobs)
+        if changes.rekeyed:
+            self.keys.rekeyed(changes.rekeyed.values())
+        if changes.jobs:
             self._write_runs()
         if self._refill_at == float("-inf"):
             self._refill()

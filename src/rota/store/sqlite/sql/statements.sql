@@ -80,6 +80,11 @@ UPDATE jobs SET
 FROM r
 WHERE jobs.id = v ->> 0;
 
+-- name: rekey_jobs
+-- (id, key, cmd, former key): jobs with another command or directory. `keys.py` finds them by their new keys.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
+UPDATE jobs SET key = v ->> 1, cmd = v ->> 2 FROM r WHERE jobs.id = v ->> 0;
+
 -- name: reattach_jobs
 -- (id, after): jobs that wait for something else from now on.
 WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))

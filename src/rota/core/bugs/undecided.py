@@ -1,4 +1,4 @@
-"""Bugs: what kept the engine from deciding, and about what.
+"""What kept the engine from deciding, and about what.
 
 A bug is no refusal. It may have left the world half changed, so the open batch is dropped, and the manager starts
 anew from what is on disk (ADR 40).

@@ -1,0 +1,64 @@
+"""Notes the bugs that the manager meets, durably, and says what follows from them (`core.bugs.ledger`)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections.abc import Callable, Mapping
+
+from rota import __version__
+from rota.core.bugs.ledger import BUGS, BugRecord, internal_error, is_quarantined, with_bug, with_effect_bug
+from rota.core.bugs.undecided import Undecided
+from rota.core.changes import Changes
+from rota.core.events import Asker, EntrySetAside
+from rota.core.world import World
+from rota.manager.loop import clock
+from rota.manager.peers.peer import Peer
+from rota.store.base import Store
+
+
+class BugKeeper:
+    """Writes the ledger of one manager. Belongs to the loop's thread."""
+
+    def __init__(self, world: World, store: Store) -> None:
+        self._world = world
+        self._store = store
+        self._ready_at = time.monotonic()
+
+    def ready(self) -> None:
+        """The manager listens from now on."""
+        self._ready_at = time.monotonic()
+
+    async def note(self, bug: Undecided, peers: Mapping[int, Peer]) -> None:
+        """Store a bug that kept the engine from deciding; nothing else is being committed. Then answer the request
+        that met it, if that is not decided again. Raises what the store raises."""
+        event, world = bug.event, self._world
+        world.bugs = with_bug(
+            world.bugs,
+            bug,
+            at=clock.now(),
+            ready_s=time.monotonic() - self._ready_at,
+            version=__version__,
+            trace="".join(traceback.format_exception(bug.__cause__)),
+        )
+        changes = Changes()
+        changes.meta[BUGS] = world.bugs.text()
+        if isinstance(event, EntrySetAside) and event.job:
+            why = f"left out of all decisions because of a bug; its runner said: {event.said}"
+            changes.events.append((clock.now(), event.job, event.lease.attempt, "frozen", why))
+        await asyncio.to_thread(self._store.commit, changes)
+        if event is None or not isinstance(by := getattr(event, "by", None), Asker):
+            return
+        asker = peers.get(by.connection)
+        if asker is not None and is_quarantined(world.bugs, event):
+            asker.fail(by.n, internal_error(event))
+
+    def note_effect(self, place: str, error: BaseException, store: Callable[[str, str], None]) -> None:
+        """Count a bug in carrying something out: the manager goes on. It is stored with the next batch."""
+        trace = "".join(traceback.format_exception(error))[-2000:]
+        record = BugRecord(
+            clock.now(), place, f"{type(error).__name__}: {error}", trace, version=__version__, effect=True
+        )
+        self._world.bugs = with_effect_bug(self._world.bugs, record)
+        store(BUGS, self._world.bugs.text())

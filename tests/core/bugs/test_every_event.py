@@ -1,0 +1,259 @@
+"""A bug in the decision of every kind of event, at lines before, between and after its changes.
+
+Nothing half done is ever committed: the invariants hold after each recovery, and what was on disk is what is
+recovered. Every other request succeeds, and so does the same one when it is made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from rota.core import engine, events
+from rota.core.attempts.leases import LeaseRef
+from rota.core.jobs.job import Outcome
+from rota.core.states import State
+from rota.errors import NotDone
+from rota.plan.policy.limits import Limit
+from rota.plan.size import Capacity, Size
+from tests.core.bugs.faulty import FaultyMachine, Lines
+from tests.core.machine import GIB, Entry, spec
+from tests.dose import FACTOR
+
+#: Bugs for each kind of event, spread evenly over the lines that decide it.
+_POINTS = 3 * FACTOR
+_NEVER = 1 << 60
+
+
+class Scene(FaultyMachine):
+    """A deployment in which everything can happen."""
+
+    def __init__(self) -> None:
+        super().__init__(hosts=2, cpus=300)
+        self.one, self.two = (self.start_runner(host) for host in self.capacity)
+        self.join(self.one)
+        self.join(self.two)
+        self.pump()
+        core = Size(cpus=100)
+        self.runs, self.runs_too, self.ends = self.add("a", "b", "c", size=core, retries=1).added
+        (done,) = self.add("i", size=core).added
+        self.end(done)
+        (self.fails,) = self.add("d", size=core).added
+        self.end(self.fails, exit_code=1)
+        (self.waits,) = self.add("e", after=((self.runs, 1, False),)).added  # type: ignore[arg-type]
+        (self.held,) = self.add("f", after=((self.runs, 1, False),)).added  # type: ignore[arg-type]
+        self.do("hold", self.held)
+        self.add(*[f"g{n}" for n in range(6)], size=core)
+        self.add_quietly("h", size=core)  # in the commit that is in flight
+
+    def lease(self, job: int) -> LeaseRef:
+        found = self.world.jobs[job]
+        assert found.lease is not None
+        return LeaseRef(job, found.attempt, found.lease.token)
+
+    def by(self, make: Callable[[events.Asker], events.Event]) -> Callable[[], int]:
+        """A request that is one event."""
+
+        def ask() -> int:
+            asker = self.asker()
+            self.happened(make(asker))
+            return asker.n
+
+        return ask
+
+    def modify(self) -> int:
+        asker, job = self.asker(), self.world.jobs[self.waits]
+        new, number = msgspec.structs.replace(job.spec, priority=9), 1000
+        self.happened(
+            events.LibraryGrew(specs=[(number, msgspec.json.encode(new).decode())], envs=[]),
+            events.JobsModified(
+                by=asker,
+                jobs=[job.id],
+                loaded={},
+                specs={job.spec_id: (number, new)},
+                fields=["priority"],
+            ),
+        )
+        self._spec_ids[new] = number
+        return asker.n
+
+    def report_an_end(self) -> None:
+        model, seat = self.running()[self.ends]
+        model.end(seat, Outcome(exit_code=0, started_at=self.wall, ended_at=self.wall), self.wall)
+        model.report()
+        self.hear(model)
+
+
+def _dead(m: Scene) -> Scene:
+    """With a runner that died, and everything committed."""
+    m.pump()
+    m.die(m.two)
+    m.pump()
+    return m
+
+
+def _lost(m: Scene) -> Scene:
+    _dead(m)
+    for busy in m.two.busy.values():  # its machine is off
+        m.witness.end(busy.grant.lease[0], busy.grant.lease[1], ok=False)
+    m.two.busy.clear()
+    m.one.report()
+    m.hear(m.one)
+    m.advance(61.0)
+    m.one.report()
+    m.pump()
+    return m
+
+
+def _act(verb: str, name: str, **flags: Any) -> Callable[[Scene], Callable[[], int]]:
+    return lambda m: lambda: m.act(verb, getattr(m, name), **flags)
+
+
+#: kind → (what comes before, what happens). A request returns its number.
+CASES: dict[type[events.Event], tuple[Callable[[Scene], Any], Callable[[Scene], Callable[[], Any]]]] = {
+    events.ChunkArrived: (
+        lambda m: None,
+        lambda m: lambda: m.send_chunk([Entry("new", spec()), Entry("next", spec(), ((0, 1, True),))]),  # type: ignore[arg-type]
+    ),
+    events.LibraryGrew: (lambda m: None, lambda m: lambda: m.send_chunk([Entry("new", spec(user="bob"))])),
+    events.UploadDropped: (
+        lambda m: m.send_chunk([Entry("new", spec())], submission="u", last=False),
+        lambda m: lambda: m.drop("u"),
+    ),
+    events.JobsKilled: (lambda m: None, _act("kill", "runs")),
+    events.JobsHeld: (lambda m: None, _act("hold", "waits")),
+    events.JobsReleased: (lambda m: None, _act("release", "held")),
+    events.JobsRetried: (lambda m: None, _act("retry", "fails")),
+    events.JobsRemoved: (lambda m: None, _act("remove", "fails")),
+    events.JobsSuspended: (lambda m: None, _act("suspend", "runs")),
+    events.JobsResumed: (lambda m: (m.do("suspend", m.runs), m.pump()), _act("resume", "runs")),
+    events.JobsSignalled: (
+        lambda m: None,
+        lambda m: m.by(lambda by: events.JobsSignalled(by=by, jobs=[m.runs], signal="USR1")),
+    ),
+    events.WalltimeAsked: (lambda m: None, _act("walltime", "runs", seconds=600.0)),
+    events.DeathConfirmed: (
+        _lost,
+        lambda m: m.by(
+            lambda by: events.DeathConfirmed(
+                by=by, jobs=[job.id for job in m.world.jobs.values() if job.state is State.LOST]
+            )
+        ),
+    ),
+    events.HostAppeared: (
+        lambda m: None,
+        lambda m: (
+            lambda: m.happened(events.HostAppeared(host="h1", capacity=Capacity(cpus=300, mem=8 * GIB, disk=GIB)))
+        ),
+    ),
+    events.RunnerJoined: (lambda m: m.disconnect(m.one), lambda m: lambda: m.join(m.one)),
+    events.RunnerParted: (lambda m: None, lambda m: lambda: m.disconnect(m.one)),
+    events.RunnerReported: (lambda m: m.pump(), lambda m: m.report_an_end),
+    events.RunnerIdled: (
+        lambda m: None,
+        lambda m: lambda: m.happened(events.RunnerIdled(runner=m.one.id)),
+    ),
+    events.RunnerSettled: (_dead, lambda m: lambda: m.settle(m.two)),
+    events.EntrySetAside: (
+        lambda m: m.pump(),
+        lambda m: (
+            lambda: m.happened(
+                events.EntrySetAside(runner=m.one.id, field="started", lease=LeaseRef(m.runs, 1, 1), said="{}")
+            )
+        ),
+    ),
+    events.PowerCommandEnded: (
+        lambda m: None,
+        lambda m: lambda: m.happened(events.PowerCommandEnded(host="h1", wake=False, error="no")),
+    ),
+    events.HostHealed: (
+        lambda m: None,
+        lambda m: lambda: m.happened(events.HostHealed(host="h1", why="well")),
+    ),
+    events.HostFenced: (_lost, lambda m: lambda: m.happened(events.HostFenced(host="h2", why="off"))),
+    events.ServerScriptEnded: (
+        lambda m: None,
+        lambda m: lambda: m.happened(events.ServerScriptEnded(hook="prologue", job=m.runs, attempt=1, token=0)),
+    ),
+    events.ManagerPaused: (lambda m: None, lambda m: lambda: m.happened(events.ManagerPaused())),
+    events.ManagerDrained: (lambda m: None, lambda m: lambda: m.happened(events.ManagerDrained())),
+    events.ManagerResumed: (
+        lambda m: (m.happened(events.ManagerPaused()), m.pump()),
+        lambda m: lambda: m.happened(events.ManagerResumed()),
+    ),
+    events.LimitsDeclared: (
+        lambda m: None,
+        lambda m: m.by(lambda by: events.LimitsDeclared(by=by, limits=[Limit("net", 3)])),
+    ),
+    events.SiteChanged: (
+        lambda m: None,
+        lambda m: m.by(lambda by: events.SiteChanged(by=by, changes=[("queue", "night", {"priority": 1})])),
+    ),
+    events.JobsModified: (lambda m: None, lambda m: m.modify),
+    events.LearningForgotten: (
+        lambda m: None,
+        lambda m: m.by(lambda by: events.LearningForgotten(by=by, names=[])),
+    ),
+    events.OutputOutdated: (
+        lambda m: None,
+        lambda m: lambda: m.happened(events.OutputOutdated(segments=["r1-1"])),
+    ),
+    events.ClockMoved: (lambda m: m.pump(), lambda m: lambda: m.happened(events.ClockMoved(by=30.0))),
+    events.TimerFired: (lambda m: None, lambda m: lambda: m.advance(31.0)),
+}
+
+
+def test_every_kind_of_event_is_tried() -> None:
+    assert CASES.keys() == engine._HANDLERS.keys() | {events.TimerFired}
+
+
+def _run(kind: type[events.Event], fatal: int) -> tuple[Scene, Lines]:
+    """A scene in which the decision of this event meets a bug at a line, and everybody asks again."""
+    m = Scene()
+    before, happens = CASES[kind]
+    before(m)
+    m.ask(lambda: m.send_chunk([Entry("beside", spec(name="x"))]))  # a request in the batch that is dropped
+    m.lines = lines = Lines(fatal)
+    act = happens(m)
+    if kind in _REQUESTS:
+        m.ask(act)
+    else:
+        try:
+            act()
+        except NotDone:
+            m.pump()
+            if kind in _REPEATED:
+                act()
+    m.pump()
+    return m, lines
+
+
+_REQUESTS = {kind for kind in CASES if "by" in kind.__struct_fields__} - {events.ClockMoved} | {events.LibraryGrew}
+#: What nobody asks for happens again by itself, but for these it already has, or cannot happen again.
+_REPEATED = {kind for kind in CASES if kind not in _REQUESTS} - {
+    *(events.RunnerJoined, events.RunnerReported, events.RunnerParted, events.UploadDropped, events.ClockMoved),
+}
+
+
+@pytest.mark.parametrize("kind", CASES, ids=lambda kind: kind.__name__)
+def test_a_bug_leaves_nothing_half_done(kind: type[events.Event]) -> None:
+    whole, lines = _run(kind, _NEVER)
+    total, met = lines.count, 0
+    for fatal in sorted({1 + n * (total - 1) // _POINTS for n in range(_POINTS + 1)}):
+        m, lines = _run(kind, fatal)
+        if not lines.met:
+            continue  # what is cached takes fewer lines
+        met += 1
+        assert len(m.met) == 1
+        m.happened(events.ManagerResumed())
+        m.heal()
+        m.run_out()
+        assert all(m.state(id) is not State.LOST for id in m.world.jobs), fatal
+        failed = {n: each for n, each in m.replies.items() if isinstance(each, Exception)}
+        assert failed == {n: each for n, each in failed.items() if isinstance(whole.replies.get(n), Exception)}
+        (beside,) = [row for row in m.store.jobs(list(range(1, m.world.next_job))) if row.cmd == "beside"]
+        assert beside.state == State.COMPLETE
+    assert met >= _POINTS // 2

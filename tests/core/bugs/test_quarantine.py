@@ -1,0 +1,175 @@
+"""Bugs that are met again and again: what is not decided any more because of them, and what goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rota.core import engine, events
+from rota.core.jobs.job import Outcome
+from rota.core.site.manager_pause import why_nothing_starts
+from rota.core.states import State
+from rota.errors import Bug, NotDone
+from rota.plan.size import Size
+from tests.core.bugs.faulty import FaultyMachine, InjectedBugError
+from tests.core.machine import Entry, spec
+
+
+@pytest.fixture
+def m() -> FaultyMachine:
+    machine = FaultyMachine()
+    machine.with_runner()
+    return machine
+
+
+@pytest.fixture
+def spoil(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
+    """Let a handler meet a bug, after its changes, whenever a condition holds; returns the events that did."""
+
+    def spoiled(kind: type[events.Event], when: Callable[[Any], bool] = lambda _event: True) -> list[Any]:
+        handler, met = engine._HANDLERS[kind], []
+
+        def bad(world: Any, turn: Any, event: Any) -> None:
+            handler(world, turn, event)
+            if when(event):
+                met.append(event)
+                raise InjectedBugError
+
+        monkeypatch.setitem(engine._HANDLERS, kind, bad)
+        return met
+
+    return spoiled
+
+
+def test_a_request_that_meets_a_bug_twice_gets_an_internal_error_and_others_go_on(
+    m: FaultyMachine, spoil: Callable[..., list[Any]]
+) -> None:
+    first, second = m.add("a", "b").added
+    met = spoil(events.JobsKilled, lambda event: event.jobs == [first])
+    m.ask(lambda: m.act("kill", first))
+    assert len(met) == 2  # by itself, and again because nothing was done
+    m.heal()
+    with pytest.raises(Bug, match="a bug in the manager keeps it from doing this") as error:
+        m.do("kill", first)
+    assert error.value.code == "internal"
+    assert len(met) == 2
+    assert m.state(first) is State.RUNNING
+    assert m.do("kill", second).changed == [second]
+    m.crash()  # it is on disk
+    m.heal()
+    with pytest.raises(Bug):
+        m.do("kill", first)
+    m.happened(events.ManagerResumed())
+    m.ask(lambda: m.act("kill", first))
+    assert len(met) > 2
+    assert met[-1].jobs == [first]
+
+
+def test_three_bugs_of_one_kind_in_ten_minutes_refuse_that_kind(
+    m: FaultyMachine, spoil: Callable[..., list[Any]]
+) -> None:
+    jobs = m.add(*"abcdef").added
+    met = spoil(events.JobsHeld)
+    for job in jobs[:3]:
+        with pytest.raises(NotDone):
+            m.act("hold", job)
+        m.heal()
+    with pytest.raises(Bug, match="JobsHeld"):
+        m.do("hold", jobs[4])
+    assert len(met) == 3
+    assert m.do("kill", jobs[4]).changed == [jobs[4]]
+
+
+def test_an_end_that_meets_a_bug_is_stored_whole_and_its_attempt_is_lost(
+    m: FaultyMachine, spoil: Callable[..., list[Any]]
+) -> None:
+    bad, good, last = m.add("a", "b", "c").added
+    met = spoil(events.RunnerReported, lambda event: any(each.job == bad for each in event.ended))
+    (model,) = m.runners.values()
+    for job, code in (good, 0), (bad, 7), (last, 0):
+        seat = m.running()[job][1]
+        how = Outcome(exit_code=code, started_at=m.wall, ended_at=m.wall, segment="r1-1", out_len=5, out_total=5)
+        model.end(seat, how, m.wall)
+    model.report()
+    for _ in range(3):
+        _listen(m)
+    assert len(met) == 2  # the whole report, and the entry alone
+    assert m.states(good, last) == [State.COMPLETE, State.COMPLETE]
+    (attempt,) = m.store.attempts(bad)
+    assert (attempt.exit_code, attempt.segment, attempt.reason_code) == (7, "r1-1", "lost")
+    assert m.state(bad) is State.FAILED
+    assert any(event.kind == "bug" and '"r1-1"' in event.text for event in m.store.events(bad))
+    assert model.unacknowledged == []
+    assert m.add("d").added
+    m.run_out()
+    m.check()
+
+
+def test_a_job_that_cannot_even_be_given_up_is_frozen(m: FaultyMachine, spoil: Callable[..., list[Any]]) -> None:
+    bad, good = m.add("a", "b").added
+    (child,) = m.add("c", after=((bad, 1, False),)).added
+    spoil(events.RunnerReported, lambda event: any(each.job == bad for each in event.ended))
+    spoil(events.EntrySetAside)
+    for job in bad, good:
+        m.running()[job][0].end(m.running()[job][1], Outcome(exit_code=0, ended_at=m.wall), m.wall)
+    (model,) = m.runners.values()
+    model.report()
+    for _ in range(4):
+        _listen(m)
+    assert m.world.bugs.frozen == {bad}
+    assert bad not in m.world.jobs
+    assert m.state(good) is State.COMPLETE
+    assert m.state(child) is State.DEPENDENT
+    assert model.unacknowledged == []
+    m.do("kill", child)
+    m.do("kill", bad)
+    m.run_out()
+    m.crash()
+    assert bad not in m.world.jobs
+
+
+def test_bugs_outside_of_requests_mean_safe_mode_until_the_manager_is_resumed(
+    m: FaultyMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (runs,) = m.add("a", size=Size(cpus=200)).added
+    granted = engine.grant_leases
+
+    def bad(world: Any, turn: Any) -> None:
+        granted(world, turn)
+        if any(job.cmd == "b" and job.lease for job in world.jobs.values()):
+            raise InjectedBugError
+
+    monkeypatch.setattr(engine, "grant_leases", bad)
+    m.ask(lambda: m.send_chunk([Entry("b", spec())]))
+    for _ in range(3):
+        try:
+            m.heal()
+        except NotDone:
+            continue
+    assert [bug.place for bug in m.met] == ["granting", "granting"]
+    reason = why_nothing_starts(m.world)
+    assert reason is not None
+    assert reason.code == "bug"
+    m.crash()
+    m.heal()
+    m.ask(lambda: m.send_chunk([Entry("c", spec())]))  # accepted, and waits
+    m.end(runs)
+    assert m.state(runs) is State.COMPLETE
+    assert m.running() == {}
+    monkeypatch.setattr(engine, "grant_leases", granted)
+    m.happened(events.ManagerResumed())
+    m.pump()
+    assert len(m.running()) == 2
+    m.run_out()
+
+
+def _listen(m: FaultyMachine) -> None:
+    try:
+        m.heal()
+        for model in m.runners.values():
+            model.repeat()
+        m.pump()
+    except NotDone:
+        pass
