@@ -6,6 +6,7 @@ lets time pass from event to event, and lets begin what is planned for now.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC
 from math import inf, nextafter
 
@@ -13,7 +14,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from rota.plan.ask import Ask
-from rota.plan.explain.plan_copy import copy_of
 from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
 from rota.plan.planner import search
@@ -128,8 +128,13 @@ class Plans(RuleBasedStateMachine):
         self.real: dict[int, float] = {}  #: how long a job really runs, as a part of what was planned
         self.granted: dict[int, tuple[float, float]] = {}
         written = {key: list(values) for key, values in rules.items()}
-        quotas = Quotas(written, total=len(layout)) if rules else None
-        self.planner = Planner(self.site(), self.policy, quotas=quotas)
+        site = self.site()
+
+        def make() -> Planner:
+            quotas = Quotas(written, total=len(layout)) if rules else None
+            return Planner(site, self.policy, quotas=quotas)
+
+        self.planner = self._opened(make)
         closed = [
             (start, end, frozenset(each.id for each in self.resources if each.values["host"] == host))
             for host, text in hours.items()
@@ -140,6 +145,9 @@ class Plans(RuleBasedStateMachine):
         )
         self.promised: dict[int, float | None] = {}
         self.limited = any(resources >= 0 for resources, _jobs in rules.values())
+
+    def _opened(self, make: Callable[[], Planner]) -> Planner:
+        return make()
 
     def usable(self) -> list[int]:
         return [each.id for each in self.resources if each.values["host"] not in self.lost]
@@ -481,7 +489,7 @@ def first_could_not_begin_now(machine: Plans, klass: PriorityClass) -> None:
 
 def _copied(machine: Plans, entry: PlanEntry) -> tuple[Planner, PlanEntry]:
     """A planner to try things with, in which the job has no place."""
-    planner = copy_of(machine.planner)
+    planner = machine.planner.snapshot()
     same = planner.plan.entries[entry.id]
     planner.plan.unplan(same)
     return planner, same

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.plan.explain.plan_copy import copy_of
 from rota.plan.explain.why_waiting import why
 from rota.plan.planner import backfill
 from rota.plan.planner.planner import Planner
@@ -323,7 +322,7 @@ class World:
         for id, pinned in planner.plan.suspended.items():
             assert pinned.mask == self.cores[id]
             assert pinned.entry.start is None or pinned.entry.resources == self.cores[id]
-        copy_of(planner)
+        planner.snapshot()
 
     def check_memory(self, there: list[PlanEntry], moment: float) -> None:
         planner = self.planner

@@ -68,7 +68,7 @@ def _queue(
         queue=name,
         order=queue.order,
         project_weight=project_weight(fair_share, targets),
-        shares=queue.shares,
+        shares=dict(queue.shares),
         users=[_standing(each, usage=usage, targets=targets, wall=wall) for each in found],
         projects=[
             ProjectShareView(

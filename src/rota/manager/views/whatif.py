@@ -19,7 +19,7 @@ from rota.core.world import World
 from rota.errors import BadInput, NeverFits
 from rota.manager.views.expected_times import expected_views
 from rota.manager.views.rows import why_reason
-from rota.plan.explain.whatif import WhatIfAnswer, ask_copy
+from rota.plan.explain.whatif import WhatIfAnswer, ask_snapshot
 from rota.plan.forecast import planned_jobs
 from rota.plan.placement.explanation import Waiting
 from rota.plan.planner.endangered import unanswered
@@ -71,7 +71,7 @@ def question(
     planner = planner_of.planner
 
     def answer() -> PlanView:
-        found = ask_copy(planner, wanted, wall, job=job.id)
+        found = ask_snapshot(planner, wanted, wall, job=job.id)
         view = _view(found, spec)
         view.reason = still or view.reason
         if found.start is not None:

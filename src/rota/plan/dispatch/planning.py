@@ -15,7 +15,6 @@ from rota.plan.dispatch import consistency, plan_factory, queue_position
 from rota.plan.dispatch.active_plan import ActivePlan
 from rota.plan.dispatch.plan_queue import PlanQueue
 from rota.plan.explain import why_waiting
-from rota.plan.explain.plan_copy import copy_of
 from rota.plan.need import Need
 from rota.plan.packing.demand import wanting
 from rota.plan.packing.job_classes import JobClass
@@ -268,9 +267,9 @@ class Planning:
         return self._packing.capacities()
 
     def outlook(self, wall: float) -> Outlook:
-        """A plan of its own to ask: a copy of this one or, where there is none, the one that there would be."""
+        """A plan of its own to ask: a snapshot of this one or, if there is none, the one that there would be."""
         if self._plan is not None:
-            return Outlook(copy_of(self._plan.planner), self._queue.behind())
+            return Outlook(self._plan.planner.snapshot(), self._queue.behind())
         assert self.terms is not None
         return plan_factory.outlook(self.terms, self._packing, wall)
 

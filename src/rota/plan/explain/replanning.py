@@ -1,4 +1,4 @@
-"""Replanning without some causes: a copy of the plan from which they are removed, and all jobs are planned again.
+"""Replanning without some causes: they are removed from a snapshot of the plan, and all jobs are planned again.
 
 It costs more than a trial (`plan.explain.trials`), in which all other jobs keep their places. It also shows which
 jobs of better rank would take what becomes free.
@@ -13,9 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from rota.plan.ask import Ask
-from rota.plan.explain.plan_copy import copy_plan
 from rota.plan.language.request import Alternative
-from rota.plan.planner import ending, site_changes
+from rota.plan.planner import ending, passes, site_changes
 from rota.plan.reasons import Cause
 from rota.plan.schedule.plan import Plan
 from rota.plan.site.resources import Site
@@ -28,13 +27,13 @@ _PLENTY: Final = 1 << 40
 
 def lifted(plan: Plan, id: int, causes: Collection[Cause]) -> Plan:
     """The plan that there would be without these causes for which job `id` waits."""
-    found = copy_plan(plan)
+    found = passes.settled_snapshot(plan)
     now = found.now
     for cause in sorted(causes):
         if cause.kind == "job":
             ending.ended(found, int(cause.name), now)
         elif cause.kind == "dependency":
-            found.entries[id].after.discard(int(cause.name))
+            found.entries[id].after -= {int(cause.name)}
     entry = found.entries[id]
     entry.ask = msgspec.structs.replace(entry.ask, **_terms(entry.ask, causes))
     rules = {cause.name for cause in causes if cause.kind == "quota"}
@@ -46,7 +45,7 @@ def lifted(plan: Plan, id: int, causes: Collection[Cause]) -> Plan:
         now,
         policy=found.policy,
         quotas=found.quotas and found.quotas.without(rules),
-        limits=found.limits | limits,
+        limits={**found.limits, **limits},
     )
     return found
 

@@ -1,6 +1,6 @@
 """Trials: where would a waiting job be placed without one of its causes? All other jobs keep their places.
 
-A trial works on a copy of the plan. One copy serves all questions about a job.
+A trial works on a snapshot of the plan. One snapshot serves all questions about a job.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from rota.plan.explain.plan_copy import copy_plan
-from rota.plan.planner import search
+from rota.plan.planner import passes, search
 from rota.plan.policy.quota_counters import QuotaCounter
 from rota.plan.policy.quota_rules import QuotaRule
 from rota.plan.policy.quotas import QuotaCounters
@@ -48,13 +47,13 @@ class TrialResult(NamedTuple):
 
 
 class CauseTrial:
-    """One waiting job, and a copy of the plan in which it has no place."""
+    """One waiting job, and a snapshot of the plan in which it has no place."""
 
     def __init__(self, plan: Plan, id: int) -> None:
-        self.plan = copy_plan(plan)
+        self.plan = passes.settled_snapshot(plan)
         self.entry = self.plan.entries[id]
         self.plan.unplan(self.entry)
-        self._ask, self._after = self.entry.ask, set(self.entry.after)
+        self._ask, self._after = self.entry.ask, self.entry.after
         self._site, self._ledger = self.plan.site, self.plan.ledger
         self._reserved, self._limits = self.plan.reserved, self.plan.limits
         self._shapes = self.plan.shapes
@@ -97,7 +96,7 @@ class CauseTrial:
         if terms := {name: None for name in _TERMS if name in gone}:
             types = msgspec.structs.replace(types, **terms)
         entry.ask = self._ask if types is self._ask.types else msgspec.structs.replace(self._ask, types=types)
-        entry.after = set() if DEPENDENCY in gone else set(self._after)
+        entry.after = frozenset() if DEPENDENCY in gone else self._after
         plan.site = site = self._without(gone)
         plan.shapes = self._shapes if site is self._site else {}
         plan.closures = closures(site, plan.now)
@@ -112,10 +111,10 @@ class CauseTrial:
         if entry.counted is not None and rules:
             entry.counted = _counted_without(entry.counted, rules)
         if WALLTIME in gone:
-            entry.options = [
+            entry.options = tuple(
                 Option(shape, its if hard or length is None else length, True)
                 for shape, its, hard in entry.options
-            ]
+            )
         entry.home = 0
         found = search.find(plan, entry, plan.now, before=inf, since=None)
         return (

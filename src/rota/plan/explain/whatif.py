@@ -1,4 +1,4 @@
-"""What if: when and where would this job run? The plan itself is left alone; a copy of it is asked.
+"""What if: when and where would this job run? The plan itself is left alone; a snapshot of it is asked.
 
 The answer is what a submission would decide at this moment, to the letter, because it is a submission.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rota.plan.ask import Ask
-from rota.plan.explain.plan_copy import copy_of
 from rota.plan.explain.why_waiting import why
 from rota.plan.planner.planner import Planner
 from rota.plan.reasons import Waits
@@ -28,11 +27,11 @@ class WhatIfAnswer(NamedTuple):
 
 def ask_when(planner: Planner, ask: Ask, now: float) -> WhatIfAnswer:
     """What would be decided if this job were submitted now. The planner stays exactly as it is."""
-    return ask_copy(copy_of(planner), ask, now)
+    return ask_snapshot(planner.snapshot(), ask, now)
 
 
-def ask_copy(planner: Planner, ask: Ask, now: float, *, job: int = 0) -> WhatIfAnswer:
-    """The same, of a copy that nobody needs any more. `job` is the id it would get where ids order submissions."""
+def ask_snapshot(planner: Planner, ask: Ask, now: float, *, job: int = 0) -> WhatIfAnswer:
+    """The same, of a snapshot that is used up. `job` is the id it would get where ids order submissions."""
     before = {
         entry.id: entry.start
         for entry in planner.plan.entries.values()

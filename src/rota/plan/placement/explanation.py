@@ -61,7 +61,7 @@ class Explanation(Protocol):
         """The plan, to look at; None while nobody needs one."""
 
     def outlook(self, wall: float) -> Outlook:
-        """A plan of its own to ask: a copy of this one or, where there is none, the one that there would be."""
+        """A plan of its own to ask: a snapshot of this one or, if there is none, the one that there would be."""
 
     def broken(self) -> list[str]:
         """A sentence for everything that does not agree with itself; empty when all is well."""

@@ -67,7 +67,7 @@ def _tell_children(plan: Plan, entry: PlanEntry, now: float, *, complete: bool, 
     matters = False
     if complete and ran:
         for child in plan.children.pop(entry.id, ()):
-            child.after.discard(entry.id)
+            child.after -= {entry.id}
             child.blamed = True
             matters = matters or (child.state == WAITING and not child.ask.types.besteffort)
         return matters

@@ -11,6 +11,7 @@ from rota.plan.planner import backfill, besteffort
 from rota.plan.reasons import Moved
 from rota.plan.schedule.plan import Pass, Plan
 from rota.plan.schedule.plan_entry import WAITING
+from rota.plan.snapshot import snapshot
 
 
 def run(plan: Plan, steps: Iterator[None], now: float, cause: str, *, gentle: bool = False) -> None:
@@ -53,6 +54,12 @@ def finish(plan: Plan) -> None:
         settle(plan, now, cause)
     while plan.paused is not None:
         work(plan, 1_000_000)
+
+
+def settled_snapshot(plan: Plan) -> Plan:
+    """An independent copy of a plan, for questions. A paused pass is finished first."""
+    finish(plan)
+    return snapshot(plan)
 
 
 def settle(plan: Plan, now: float, cause: str) -> None:

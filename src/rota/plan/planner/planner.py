@@ -25,10 +25,14 @@ from rota.plan.policy.quotas import Quotas
 from rota.plan.schedule.plan import Plan
 from rota.plan.schedule.plan_entry import Begin, PlanEntry
 from rota.plan.site.resources import Site
+from rota.plan.snapshot import snapshot, state
 
 
+@state
 class Planner:
     """The interface to a plan over the resources of one site: all changes go through it."""
+
+    plan: Plan
 
     def __init__(
         self,
@@ -171,3 +175,8 @@ class Planner:
     def finish(self) -> None:
         """Carry out what is left of a pass that was paused."""
         passes.finish(self.plan)
+
+    def snapshot(self) -> Planner:
+        """An independent planner in the same state, for questions. A paused pass is finished first."""
+        self.finish()
+        return snapshot(self)

@@ -30,18 +30,20 @@ def ready(plan: Plan, entry: PlanEntry) -> None:
     ask = entry.ask
     usable = plan.site.everything if plan.counted else plan.site.usable
     queue = plan.queue(ask.queue)
-    entry.options, entry.trouble = [], None
+    entry.trouble = None
+    options = []
     for alternative in ask.alternatives:
         shape = plan.shapes.get(alternative.groups)
         if shape is None:
             shape = plan.shapes[alternative.groups] = Shape(alternative, plan.site, within=usable)
         walltime = alternative.walltime_s or queue.walltime_s
-        entry.options.append(Option(shape, walltime or ask.time_s, walltime is not None))
-    entry.least = min([option.shape.least for option in entry.options], default=0)
-    entry.shortest = min([option.length for option in entry.options], default=0.0)
+        options.append(Option(shape, walltime or ask.time_s, walltime is not None))
+    entry.options = tuple(options)
+    entry.least = min([option.shape.least for option in options], default=0)
+    entry.shortest = min([option.length for option in options], default=0.0)
     # Where blocks are uneven, equal requests may get different numbers of resources.
-    even = all(option.shape.even for option in entry.options)
-    entry.kind = (entry.options[0] if len(entry.options) == 1 else tuple(entry.options)) if even else None
+    even = all(option.shape.even for option in options)
+    entry.kind = (options[0] if len(options) == 1 else entry.options) if even else None
     entry.taking = plan.ledger.taking(ask)
     entry.everywhere = plan.ledger.everywhere(ask)
     if entry.state == WAITING:

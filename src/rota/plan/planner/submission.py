@@ -46,10 +46,9 @@ def submit(
     if ask.at is not None and not reservations.may_reserve(plan, entry, now):
         return entry
     plan.entries[id] = entry
-    for parent in after:
-        if parent in plan.entries or parent == id:
-            entry.after.add(parent)
-            plan.children.setdefault(parent, []).append(entry)
+    entry.after = frozenset(parent for parent in after if parent in plan.entries or parent == id)
+    for parent in entry.after:
+        plan.children.setdefault(parent, []).append(entry)
     if ask.types.inner:
         plan.add_inner(entry)
     entry.rank = ranking.rank_of(plan, entry, now)
@@ -138,7 +137,7 @@ def keep(
 def modify(plan: Plan, id: int, ask: Ask, now: float) -> PlanEntry:
     """A waiting job asks for something else: it leaves, and comes again with its old time of submission."""
     old = plan.entries[id]
-    after, submitted, serial = set(old.after), old.submitted, old.serial
+    after, submitted, serial = old.after, old.submitted, old.serial
     ending.ended(plan, id, now, again=True)
     plan.children[id] = [child for child in plan.children.get(id, ()) if child.state == WAITING]
     return submit(plan, id, ask, now, after=after, submitted=submitted, serial=serial)

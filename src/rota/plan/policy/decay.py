@@ -10,6 +10,7 @@ from math import log
 from typing import Final
 
 from rota.plan.policy.usage_history import HOUR_S, History, UserProject
+from rota.plan.snapshot import snapshot, state
 
 _MOST_HALVINGS: Final = 64.0
 #: A user with less than this part of all use is not active.
@@ -18,8 +19,21 @@ _TRACE: Final = 1e-6
 _STEPS: Final = 24
 
 
+@state
 class Usage:
     """Resource-seconds that users and projects have used and asked for, with decay."""
+
+    half_life_s: float
+    window_s: float | None
+    _history: History | None
+    _looked: int  #: the span at which the window was last applied
+    _as_of: float
+    _pairs: dict[UserProject, tuple[float, float]]  #: used, asked
+    _used: dict[str, float]
+    _asked: dict[str, float]
+    _by_project: dict[str, float]
+    _all_used: float
+    _all_asked: float
 
     def __init__(
         self, half_life_s: float, *, window_s: float | None = None, history: History | None = None
@@ -29,19 +43,15 @@ class Usage:
         if window_s is not None and history is None:
             history = History(first_s=min(HOUR_S, window_s / _STEPS))
         self._history = history if window_s is not None else None
-        self._looked = -1  #: the span at which the window was last applied
+        self._looked = -1
         self._as_of = 0.0
-        self._pairs: dict[UserProject, list[float]] = {}  #: used, asked
-        self._used: dict[str, float] = {}
-        self._asked: dict[str, float] = {}
-        self._by_project: dict[str, float] = {}
-        self._all_used = 0.0
-        self._all_asked = 0.0
+        self._pairs, self._used, self._asked, self._by_project = {}, {}, {}, {}
+        self._all_used = self._all_asked = 0.0
 
     @classmethod
     def of(cls, history: History, now: float, *, half_life_s: float, window_s: float | None) -> Usage:
         """The usage that a history amounts to now. The history is not changed."""
-        found = cls(half_life_s, window_s=window_s, history=history.copy() if window_s is not None else None)
+        found = cls(half_life_s, window_s=window_s, history=snapshot(history) if window_s is not None else None)
         found._count(history, now)
         return found
 
@@ -82,9 +92,8 @@ class Usage:
         weight = 2.0**halvings
         user, project = who
         used, asked = weight * used, weight * asked
-        pair = self._pairs.setdefault(who, [0.0, 0.0])
-        pair[0] += used
-        pair[1] += asked
+        before_used, before_asked = self._pairs.get(who, (0.0, 0.0))
+        self._pairs[who] = before_used + used, before_asked + asked
         self._used[user] = self._used.get(user, 0.0) + used
         self._asked[user] = self._asked.get(user, 0.0) + asked
         self._by_project[project] = self._by_project.get(project, 0.0) + used
@@ -95,9 +104,7 @@ class Usage:
         for amounts in (self._used, self._asked, self._by_project):
             for name in amounts:
                 amounts[name] *= factor
-        for pair in self._pairs.values():
-            pair[0] *= factor
-            pair[1] *= factor
+        self._pairs = {who: (used * factor, asked * factor) for who, (used, asked) in self._pairs.items()}
         # Sum the parts again: totals that round differently would give shares above 1.
         self._all_used, self._all_asked = sum(self._used.values()), sum(self._asked.values())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct, field
@@ -27,7 +28,7 @@ class Queue(Struct, frozen=True, kw_only=True):
     backfill: str = "conservative"
     walltime_s: float | None = None  #: for jobs without one
     max_wait_s: float = 7 * 86400.0  #: a job that waited this long goes to the front
-    shares: dict[str, float] = {}  #: user, or "project:NAME" → target share
+    shares: Mapping[str, float] = {}  #: user, or "project:NAME" → target share
     max_priority: int | None = None  #: the highest priority that users may give; None: any
     admins_only: bool = False  #: only administrators may submit to it; rules may put any job there
     closed: bool = False  #: takes no new jobs; jobs in it stay
@@ -58,6 +59,6 @@ DEFAULT_QUEUES: Final = {
 class Policy(Struct, frozen=True, kw_only=True):
     """Everything that decides in which order jobs are planned."""
 
-    queues: dict[str, Queue] = field(default_factory=lambda: dict(DEFAULT_QUEUES))
+    queues: Mapping[str, Queue] = field(default_factory=lambda: dict(DEFAULT_QUEUES))
     fair_share: FairShare = FairShare()
     depth: int = 10_000  #: at most so many jobs have planned starts

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from rota.errors import Bug
 from rota.plan.policy.quota_rules import NO_LIMIT, QuotaRule
 from rota.plan.site.calendar import CalendarPiece, Occurrence
+from rota.plan.snapshot import state
 from rota.plan.timeline.step_function import StepFunction
 
 RESOURCES: Final = "resources"
@@ -27,17 +28,18 @@ class QuotaHolding(NamedTuple):
     end: int
 
 
+@state
 class QuotaCounter:
     """What the jobs hold that rules of one pattern count together."""
 
-    __slots__ = ("areas", "jobs", "rules", "steps")
+    rules: tuple[QuotaRule, ...]
+    jobs: dict[int, QuotaHolding]
+    steps: dict[str, StepFunction]
+    areas: dict[Occurrence, int]  #: resources × microseconds within each period of a set that limits them
 
     def __init__(self, rules: tuple[QuotaRule, ...]) -> None:
         self.rules = rules
-        self.jobs: dict[int, QuotaHolding] = {}
-        self.steps: dict[str, StepFunction] = {}
-        #: resources × microseconds within each period of a set that limits them
-        self.areas: dict[Occurrence, int] = {}
+        self.jobs, self.steps, self.areas = {}, {}, {}
         for rule in rules:
             if rule.resources != NO_LIMIT:
                 self.steps.setdefault(RESOURCES, StepFunction())

@@ -33,6 +33,7 @@ from rota.plan.policy.quota_rules import NO_LIMIT, Pattern, QuotaRule, QuotaSubj
 from rota.plan.policy.quota_use import RuleUse, use_of
 from rota.plan.site.calendar import Calendar, CalendarPiece, Occurrence
 from rota.plan.site.clock import SECOND, moment
+from rota.plan.snapshot import state
 
 #: The search for a period in which a job fits goes no further ahead.
 HORIZON: Final = 2 * 365 * 86400 * SECOND
@@ -82,8 +83,18 @@ class Refusal:
         return f"Refusal({self.rule}: {self.what} {self.limit:g}, again {self.again})"
 
 
+@state
 class Quotas:
     """All rules of a site and what is held under them."""
+
+    _calendar: Calendar | None
+    _rules: Mapping[Pattern, tuple[QuotaRule, ...]]
+    _counted: dict[QuotaSubject, QuotaCounters | None]
+    _counters: dict[tuple[Pattern, Pattern], QuotaCounter]
+    #: (rule, resources, length) → no start within [from, to) is possible, even on an empty site
+    _impossible: dict[tuple[QuotaRule, int, int], tuple[int, int]]
+    spent: dict[Spent, int]  #: resources × microseconds
+    newly_spent: bool  #: since the owner last stored `spent`
 
     def __init__(
         self,
@@ -97,24 +108,22 @@ class Quotas:
             for name, of_set in calendar.sets.items():
                 parsed += parse_rules(of_set, total=total, name=name)
         self._calendar = calendar
-        self._rules: dict[Pattern, list[QuotaRule]] = {}
+        rules_of: dict[Pattern, list[QuotaRule]] = {}
         for rule in parsed:
             if (rule.resources, rule.jobs, rule.area) != (NO_LIMIT, NO_LIMIT, NO_LIMIT):
-                self._rules.setdefault(rule.pattern, []).append(rule)
-        self._counted: dict[QuotaSubject, QuotaCounters | None] = {}
-        self._counters: dict[tuple[Pattern, Pattern], QuotaCounter] = {}
-        #: (rule, resources, length) → no start within [from, to) is possible, even on an empty site
-        self._impossible: dict[tuple[QuotaRule, int, int], tuple[int, int]] = {}
-        self.spent: dict[Spent, int] = {}  #: resources × microseconds
-        self.newly_spent = False  #: since the owner last stored `spent`
+                rules_of.setdefault(rule.pattern, []).append(rule)
+        self._rules = {pattern: tuple(some) for pattern, some in rules_of.items()}
+        self._counted, self._counters, self._impossible, self.spent = {}, {}, {}, {}
+        self.newly_spent = False
 
     def without(self, names: AbstractSet[str]) -> Quotas:
         """A copy without these rules, and with nothing held."""
         new = copy(self)
-        new._rules = {}
-        for pattern, rules in self._rules.items():
-            if left := [rule for rule in rules if str(rule) not in names]:
-                new._rules[pattern] = left
+        kept = {
+            pattern: tuple(rule for rule in rules if str(rule) not in names)
+            for pattern, rules in self._rules.items()
+        }
+        new._rules = {pattern: rules for pattern, rules in kept.items() if rules}
         new._counted, new._counters, new._impossible, new.spent = {}, {}, {}, {}
         return new
 
@@ -133,7 +142,7 @@ class Quotas:
             for names in counters_of(pattern, who):
                 counter = self._counters.get((pattern, names))
                 if counter is None:
-                    counter = self._counters[pattern, names] = QuotaCounter(tuple(rules))
+                    counter = self._counters[pattern, names] = QuotaCounter(rules)
                 counters.append(counter)
                 hour_sets.update(rule.set for rule in rules if rule.set and rule.area != NO_LIMIT)
         return QuotaCounters(tuple(counters), frozenset(hour_sets)) if counters else None

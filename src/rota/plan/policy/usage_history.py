@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from rota.plan.snapshot import state
+
 HOUR_S: Final = 3600.0
 DAY_S: Final = 24 * HOUR_S
 #: (age, length): up to this age, use is kept in spans of this length. Older use is dropped.
@@ -28,13 +30,18 @@ class Used(NamedTuple):
     asked: float
 
 
+@state
 class History:
     """Sums by span, user and project."""
 
+    first_s: float  #: the shortest span
+    #: (length of the span, its number) → user and project → used, asked
+    _spans: dict[tuple[float, int], dict[UserProject, tuple[float, float]]]
+    _compacted: float
+
     def __init__(self, *, first_s: float = HOUR_S) -> None:
-        self.first_s = first_s  #: the shortest span
-        #: (length of the span, its number) → user and project → [used, asked]
-        self._spans: dict[tuple[float, int], dict[UserProject, list[float]]] = {}
+        self.first_s = first_s
+        self._spans = {}
         self._compacted = 0.0
 
     def add(self, who: UserProject, used: float, asked: float, at: float) -> None:
@@ -45,12 +52,8 @@ class History:
         rows = self._spans.get(span)
         if rows is None:
             rows = self._spans[span] = {}
-        row = rows.get(who)
-        if row is None:
-            rows[who] = [used, asked]
-        else:
-            row[0] += used
-            row[1] += asked
+        before_used, before_asked = rows.get(who, (0.0, 0.0))
+        rows[who] = before_used + used, before_asked + asked
 
     def all(self, now: float) -> Iterator[Used]:
         """All entries, each dated to the middle of its span, never later than now."""
@@ -59,13 +62,6 @@ class History:
             at = min(now, (number + 0.5) * length)
             for who, (used, asked) in rows.items():
                 yield Used(at, who, used, asked)
-
-    def copy(self) -> History:
-        """An independent copy."""
-        new = History(first_s=self.first_s)
-        new._compacted = self._compacted
-        new._spans = {span: {who: row[:] for who, row in rows.items()} for span, rows in self._spans.items()}
-        return new
 
     def compact(self, now: float) -> None:
         """Merge old spans into longer ones, and drop spans older than `KEPT_S`."""

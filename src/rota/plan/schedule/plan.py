@@ -10,7 +10,7 @@ from bisect import insort
 from collections.abc import Iterator, Mapping
 from heapq import heapify, heappush
 from math import inf
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from rota.plan.ask import Ask
 from rota.plan.language.request import ResourceGroup
@@ -23,9 +23,10 @@ from rota.plan.schedule.priority_class import PriorityClass
 from rota.plan.schedule.suspended_job import SuspendedJob
 from rota.plan.site.availability import RENEW_S, Closure, closing, closures
 from rota.plan.site.resources import Site
+from rota.plan.snapshot import AT_REST, CACHE, state
 from rota.plan.timeline.ledger import Ledger
 from rota.plan.timeline.search_bounds import Bounds
-from rota.plan.timeline.shapes import Shape
+from rota.plan.timeline.shapes import Family, Shape
 from rota.plan.timeline.slots import CountedSlots, Slots
 
 #: Where a job was planned: start, end, resources, container, alternative.
@@ -41,8 +42,71 @@ class Pass(NamedTuple):
     gentle: bool  #: it only lets jobs start earlier: every job has a place though the pass is paused
 
 
+@state
 class Plan:
     """The jobs that run or wait on one site, and the resources that each holds."""
+
+    entries: dict[int, PlanEntry]
+    site: Site
+    policy: Policy
+    quotas: Quotas | None
+    counted: bool  #: resources are not told apart, only their number matters
+    usage: Usage
+    limits: Mapping[str, int]
+    now: float
+    patience_s: float  #: how long a reservation waits for resources that are missing
+    serial: int
+    ranked_at: float
+
+    # -- what is held
+    slots: Slots
+    inside: dict[int, Slots]  #: container → what is free inside
+    ledger: Ledger
+    closures: tuple[Closure, ...]  #: when which resources may not be used
+    closing: tuple[tuple[float, int], ...]  #: which resources close next, so that only a walltime fits before it
+    renew_at: float  #: when closures must be computed again
+    sharing: dict[int, PlanEntry]  #: jobs that may share resources with others
+    overlapping: set[int]  #: jobs that hold what another job holds, as after an overrun
+    bounds: Annotated[dict[Family, Bounds], CACHE]
+    shapes: dict[tuple[ResourceGroup, ...], Shape]  #: what each request means here
+
+    # -- which jobs wait, run or begin
+    classes: list[PriorityClass]  #: highest priority first
+    besteffort_class: PriorityClass  #: waiting besteffort jobs; they are planned after all others
+    running: dict[int, PlanEntry]
+    running_besteffort: dict[int, PlanEntry]
+    #: while besteffort jobs are planned, the ones that have a place already
+    placed_besteffort: list[PlanEntry]
+    suspended: dict[int, SuspendedJob]  #: including jobs that wait to resume
+    reserved: dict[int, PlanEntry]  #: granted reservations that have not begun
+    starting: list[PlanEntry]  #: chosen to begin at once
+    late: dict[int, PlanEntry]  #: due, but resources are missing or parents still run
+    children: dict[int, list[PlanEntry]]
+    inner_jobs: dict[str, list[PlanEntry]]  #: id or name of a container → the jobs that ask for it
+
+    # -- heaps of moments; outdated items stay in them and are skipped
+    starts: list[tuple[float, int]]  #: planned starts
+    overdue: list[tuple[float, int]]  #: expected ends of running jobs
+    expiries: list[tuple[float, int]]  #: when a waiting job gives up
+    notices: list[tuple[float, int]]  #: when to look for jobs in the way of which reservation
+    recheck_times: list[float]  #: when a job without a planned start may begin
+
+    # -- news
+    moved: list[Moved]
+    expired: list[int]  #: waiting jobs whose time is over
+    orphans: list[tuple[int, int]]  #: running jobs whose container ended, and that container
+    #: besteffort jobs to end now, the reservation that needs their resources, and its start
+    noticed: list[tuple[int, int, float]]
+    notified: set[int]  #: reservations for which notice was given: they keep their resources
+    exchanged: list[int]  #: reservations that took other resources to preempt fewer jobs
+
+    # -- the event under way
+    promised: dict[int, float]  #: the starts of jobs that were unplanned during this event
+    vacated: list[tuple[PlanEntry, float, float, int]]  #: the places that they had
+    pending: set[int]  #: waiting jobs that are about to be planned
+    pause_after: int | None  #: a pass is paused after so many steps, until `work` is called; None: never
+    paused: Annotated[Pass | None, AT_REST]  #: the pass that is under way
+    given_up: bool  #: a gentle pass was given up before it had visited every job
 
     def __init__(
         self,
@@ -55,25 +119,10 @@ class Plan:
         usage: Usage | Mapping[str, float] | None = None,
         limits: Mapping[str, int] | None = None,
     ) -> None:
-        self.site = site
-        self.policy = policy
-        self.quotas = quotas
-        self.counted = counted
-        self.now = now
-        self.patience_s = PATIENCE_S  #: how long a reservation waits for resources that are missing
-        self.entries: dict[int, PlanEntry] = {}
-        self.classes: list[PriorityClass] = []  #: highest priority first
-        #: waiting besteffort jobs; they are planned after all others
-        self.besteffort_class = PriorityClass(-inf, "conservative")
-        self.running: dict[int, PlanEntry] = {}
-        self.suspended: dict[int, SuspendedJob] = {}  #: including jobs that wait to resume
-        self.running_besteffort: dict[int, PlanEntry] = {}
-        #: while besteffort jobs are planned, the ones that have a place already
-        self.placed_besteffort: list[PlanEntry] = []
-        self.reserved: dict[int, PlanEntry] = {}  #: granted reservations that have not begun
-        self.moved: list[Moved] = []
-        self.expired: list[int] = []  #: waiting jobs whose time is over
-        self.orphans: list[tuple[int, int]] = []  #: running jobs whose container ended, and that container
+        self.site, self.policy, self.quotas, self.counted = site, policy, quotas, counted
+        self.now = self.ranked_at = now
+        self.patience_s = PATIENCE_S
+        self.serial = 0
         if isinstance(usage, Usage):
             self.usage = usage
         else:
@@ -81,30 +130,17 @@ class Plan:
             for user, seconds in (usage or {}).items():
                 self.usage.add(user, "", seconds, seconds, now)
         self.limits = dict(limits or {})
-        self.starting: list[PlanEntry] = []  #: chosen to begin at once
-        # Heaps of moments. Outdated items stay in them and are skipped.
-        self.starts: list[tuple[float, int]] = []  #: planned starts
-        self.overdue: list[tuple[float, int]] = []  #: expected ends of running jobs
-        self.expiries: list[tuple[float, int]] = []  #: when a waiting job gives up
-        self.notices: list[tuple[float, int]] = []  #: when to look for jobs in the way of which reservation
-        self.recheck_times: list[float] = []  #: when a job without a planned start may begin
-        #: besteffort jobs to end now, the reservation that needs their resources, and its start
-        self.noticed: list[tuple[int, int, float]] = []
-        self.notified: set[int] = set()  #: reservations for which notice was given: they keep their resources
-        self.exchanged: list[int] = []  #: reservations that took other resources to preempt fewer jobs
-        self.children: dict[int, list[PlanEntry]] = {}
-        self.inner_jobs: dict[str, list[PlanEntry]] = {}  #: id or name of a container → the jobs that ask for it
-        self.promised: dict[int, float] = {}  #: the starts of jobs that were unplanned during this event
-        self.vacated: list[tuple[PlanEntry, float, float, int]] = []  #: the places that they had
-        self.late: dict[int, PlanEntry] = {}  #: due, but resources are missing or parents still run
-        self.overlapping: set[int] = set()  #: jobs that hold what another job holds, as after an overrun
-        self.pending: set[int] = set()  #: waiting jobs that are about to be planned
-        #: a pass is paused after so many steps, until `work` is called; None: never
-        self.pause_after: int | None = None
-        self.paused: Pass | None = None  #: the pass that is under way
-        self.given_up = False  #: a gentle pass was given up before it had visited every job
-        self.ranked_at = now
-        self.serial = 0
+        self.overlapping = set()
+        self.entries, self.running, self.running_besteffort, self.suspended = {}, {}, {}, {}
+        self.reserved, self.late, self.children, self.inner_jobs = {}, {}, {}, {}
+        self.classes, self.besteffort_class = [], PriorityClass(-inf, "conservative")
+        self.placed_besteffort, self.starting = [], []
+        self.starts, self.overdue, self.expiries, self.notices, self.recheck_times = [], [], [], [], []
+        self.moved, self.expired, self.orphans = [], [], []
+        self.noticed, self.notified, self.exchanged = [], set(), []
+        self.promised, self.vacated, self.pending = {}, [], set()
+        self.pause_after = self.paused = None
+        self.given_up = False
         self.empty()
 
     @property
@@ -120,19 +156,13 @@ class Plan:
     def empty(self) -> None:
         """An empty plan over the present site."""
         site = self.site
-        self.slots: Slots = (
-            CountedSlots(site.count, self.now) if self.counted else Slots(site.everything, self.now)
-        )
-        #: when which resources may not be used; and which close next, so that only a walltime fits before it
-        self.closures: list[Closure] = [] if self.counted else closures(site, self.now)
+        self.slots = CountedSlots(site.count, self.now) if self.counted else Slots(site.everything, self.now)
+        self.closures = () if self.counted else closures(site, self.now)
         self.closing = closing(self.closures, self.now)
-        self.renew_at = self.now + RENEW_S if site.hours else inf  #: when closures must be computed again
+        self.renew_at = self.now + RENEW_S if site.hours else inf
         self.close(self.slots)
         self.ledger = Ledger(site, self.limits)
-        self.inside: dict[int, Slots] = {}  #: container → what is free inside
-        self.sharing: dict[int, PlanEntry] = {}  #: jobs that may share resources with others
-        self.bounds: dict[object, Bounds] = {}
-        self.shapes: dict[tuple[ResourceGroup, ...], Shape] = {}  #: what each request means here
+        self.inside, self.sharing, self.bounds, self.shapes = {}, {}, {}, {}
 
     def close(self, slots: Slots, within: int = -1, *, since: float = -inf, until: float = inf) -> None:
         """Take from these slots what closures forbid."""

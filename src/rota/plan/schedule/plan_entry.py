@@ -5,10 +5,12 @@ from __future__ import annotations
 from math import inf
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from rota.plan.ask import Ask
 from rota.plan.policy.quotas import QuotaCounters
 from rota.plan.reasons import Waits
-from rota.plan.timeline.ledger import Taking
+from rota.plan.timeline.ledger import NOTHING, Taking
 from rota.plan.timeline.shapes import Shape
 
 WAITING = "waiting"
@@ -28,41 +30,42 @@ class Option(NamedTuple):
     hard: bool  #: a walltime ends it by then
 
 
-class PlanEntry:
-    """One job in the plan. Only the planner changes it."""
+class PlanEntry(Struct, eq=False, gc=False):
+    """One job in the plan. Only the planner changes it.
 
-    __slots__ = ("after", "alternative", "ask", "blamed", "charged", "counted", "end", "everywhere", "fixed",
-                 "home", "id", "kind", "least", "options", "rank", "reason", "resources", "serial", "shortest",
-                 "special", "start", "state", "submitted", "taking", "trouble")  # fmt: skip
+    It refers to nothing that refers to it, so reference counts are enough to free it.
+    """
 
-    def __init__(self, id: int, ask: Ask, submitted: float) -> None:
-        self.id = id
-        self.ask = ask
-        types = ask.types
-        #: may it share resources with other jobs?
-        self.special = types.timesharing is not None or bool(types.placeholder or types.allowed or ask.share)
-        self.submitted = submitted
-        self.state = WAITING
-        self.rank: Rank = ()
-        self.serial = 0  #: in order of submission
-        self.options: list[Option] = []
-        self.kind: object = None  #: equal for jobs with the same options; None: no job is equal
-        self.trouble: Waits | None = None  #: why it could not run even on an empty site
-        self.least = 0  #: the fewest resources that an alternative needs
-        self.shortest = 0.0  #: the length of the shortest alternative
-        self.charged = -inf  #: its use up to then is already counted in fair share
-        self.counted: QuotaCounters | None = None  #: the quotas that count it
-        self.taking: Taking | None = None  #: what it takes of each host
-        self.everywhere: Taking = {}  #: what it takes of the limits of the site
-        self.after: set[int] = set()  #: jobs that must complete first
-        self.fixed = False  #: a granted reservation: never moved
-        self.home = 0  #: the id of the container that it is planned in; 0: none
-        self.start: float | None = None  #: planned or real
-        self.end: float | None = None  #: expected
-        self.resources = 0
-        self.alternative = 0
-        self.reason: Waits | None = None
-        self.blamed = False  #: not only resources keep it waiting: try it again after every event
+    id: int
+    ask: Ask
+    submitted: float
+    special: bool = False  #: may it share resources with other jobs?
+    state: str = WAITING
+    rank: Rank = ()
+    serial: int = 0  #: in order of submission
+    options: tuple[Option, ...] = ()
+    kind: Option | tuple[Option, ...] | None = None  #: equal for jobs with the same options; None: no job is equal
+    trouble: Waits | None = None  #: why it could not run even on an empty site
+    least: int = 0  #: the fewest resources that an alternative needs
+    shortest: float = 0.0  #: the length of the shortest alternative
+    charged: float = -inf  #: its use up to then is already counted in fair share
+    counted: QuotaCounters | None = None  #: the quotas that count it
+    taking: Taking | None = None  #: what it takes of each host
+    everywhere: Taking = NOTHING  #: what it takes of the limits of the site
+    after: frozenset[int] = frozenset()  #: jobs that must complete first
+    fixed: bool = False  #: a granted reservation: never moved
+    home: int = 0  #: the id of the container that it is planned in; 0: none
+    start: float | None = None  #: planned or real
+    end: float | None = None  #: expected
+    resources: int = 0
+    alternative: int = 0
+    reason: Waits | None = None
+    blamed: bool = False  #: not only resources keep it waiting: try it again after every event
+
+    def __post_init__(self) -> None:
+        types = self.ask.types
+        shares = types.placeholder or types.allowed or self.ask.share
+        self.special = types.timesharing is not None or bool(shares)
 
     def __repr__(self) -> str:
         return f"<{self.id} {self.state} {self.start}-{self.end}>"

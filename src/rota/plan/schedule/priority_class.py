@@ -5,19 +5,25 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 
 from rota.plan.schedule.plan_entry import PlanEntry, by_rank
+from rota.plan.snapshot import state
 
 
+@state
 class PriorityClass:
     """Queues of one priority, planned together: their waiting jobs in order of rank."""
+
+    priority: float
+    backfill: str
+    jobs: list[PlanEntry]
+    head: PlanEntry | None  #: with EASY, the job that has a reservation
+    prospect: tuple[float, int] | None  #: with strict FCFS, when and where the first job could begin
+    freed: list[tuple[float, float]]  #: the spans that became free since all jobs were tried
 
     def __init__(self, priority: float, backfill: str) -> None:
         self.priority = priority
         self.backfill = backfill
-        self.jobs: list[PlanEntry] = []
-        self.head: PlanEntry | None = None  #: with EASY, the job that has a reservation
-        #: with strict FCFS, when and where the first job could begin
-        self.prospect: tuple[float, int] | None = None
-        self.freed: list[tuple[float, float]] = []  #: the spans that became free since all jobs were tried
+        self.jobs, self.freed = [], []
+        self.head = self.prospect = None
 
     def add(self, entry: PlanEntry) -> None:
         if self.jobs and entry.rank < self.jobs[-1].rank:

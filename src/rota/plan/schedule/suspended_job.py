@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rota.plan.reasons import Waits
 from rota.plan.schedule.plan_entry import Option, PlanEntry
+from rota.plan.snapshot import state
 from rota.plan.timeline.shapes import Shape, Short
 
 
@@ -28,27 +29,34 @@ class ExactShape(Shape):
         return mask
 
 
+@state
 class SuspendedJob:
     """A suspended job, and what it needs to resume."""
 
-    __slots__ = ("entry", "hard", "ids", "left_s", "mask", "since", "until")
+    entry: PlanEntry
+    ids: tuple[int, ...]
+    mask: int  #: the ones that the present site still has
+    left_s: float
+    hard: bool  #: does a walltime end it?
+    since: float
+    until: float  #: it keeps memory and the like until then, if it has no planned start
 
     def __init__(
         self, entry: PlanEntry, ids: tuple[int, ...], mask: int, *, left_s: float, hard: bool, since: float
     ) -> None:
         self.entry = entry
         self.ids = ids
-        self.mask = mask  #: the ones that the present site still has
+        self.mask = mask
         self.left_s = left_s
-        self.hard = hard  #: does a walltime end it?
+        self.hard = hard
         self.since = since
-        self.until = since  #: it keeps memory and the like until then, if it has no planned start
+        self.until = since
 
 
 def prepare(pinned: SuspendedJob) -> None:
     """Give it one option: its own cores, for the time that it has left."""
     entry = pinned.entry
-    entry.options = [Option(ExactShape(pinned.mask), pinned.left_s, pinned.hard)]
+    entry.options = (Option(ExactShape(pinned.mask), pinned.left_s, pinned.hard),)
     entry.least, entry.shortest, entry.kind = pinned.mask.bit_count(), pinned.left_s, None
     entry.alternative = 0
     if not pinned.mask or pinned.mask.bit_count() < len(pinned.ids):

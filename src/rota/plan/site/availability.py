@@ -77,7 +77,7 @@ def _closed(calendar: Calendar, start: float, end: float) -> list[tuple[float, f
     return found
 
 
-def closures(site: Site, now: float) -> list[Closure]:
+def closures(site: Site, now: float) -> tuple[Closure, ...]:
     """All closures from now on. Hosts with hours are closed beyond the horizon as well."""
     found = [Closure(moment, inf, mask) for moment, mask in site.until.items()]
     for hours, mask in site.hours.items():
@@ -89,16 +89,16 @@ def closures(site: Site, now: float) -> list[Closure]:
         if spans := _closed(calendar, now, horizon):
             found += [Closure(start, end, mask) for start, end in spans]
             found.append(Closure(horizon, inf, mask))
-    return found
+    return tuple(found)
 
 
-def closing(found: list[Closure], now: float) -> list[tuple[float, int]]:
+def closing(found: tuple[Closure, ...], now: float) -> tuple[tuple[float, int], ...]:
     """When the last closure of resources ends, and these resources: before it, jobs need a walltime."""
     latest: dict[int, float] = {}
     for start, end, mask in found:
         if start > now:
             latest[mask] = max(end, latest.get(mask, end))
-    return [(until, mask) for mask, until in latest.items()]
+    return tuple((until, mask) for mask, until in latest.items())
 
 
 def is_open(hours: str, clock: Clock, at: float) -> bool:

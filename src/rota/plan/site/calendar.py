@@ -11,8 +11,11 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from rota.plan.language.weekly_hours import Weekly
 from rota.plan.site.clock import SECOND, Clock, moment
+from rota.plan.snapshot import state
 
 _DAY: Final = timedelta(days=1)
 #: Periods are computed this far beyond what was asked for.
@@ -23,14 +26,11 @@ _APART: Final = 3 * 365 * 86400 * SECOND
 Rules = Mapping[str, Sequence[float | str]]
 
 
-class Occurrence:
+class Occurrence(Struct, frozen=True, eq=False):
     """One period of a rule set, such as the hours of one Monday. Times are moments of `rota.plan.site.clock`."""
 
-    __slots__ = ("parts", "set")
-
-    def __init__(self, name: str, parts: tuple[tuple[int, int], ...]) -> None:
-        self.set = name
-        self.parts = parts  #: more than one if a one-off period cuts it
+    set: str
+    parts: tuple[tuple[int, int], ...]  #: more than one if a one-off period cuts it
 
     def overlap(self, start: int, end: int) -> int:
         """How much of [start, end) lies within it."""
@@ -58,8 +58,17 @@ class Period(NamedTuple):
     sets: tuple[str, ...]
 
 
+@state
 class Calendar:
     """Periods and the rule sets that they name. Computed periods are cached."""
+
+    clock: Clock
+    sets: Mapping[str, Rules]
+    _weekly: tuple[tuple[Weekly, str], ...]
+    _oneshot: tuple[Occurrence, ...]
+    _days: dict[date, tuple[Occurrence, ...]]  #: quotas count by the identity of these periods
+    _pieces: list[CalendarPiece]
+    _starts: list[int]
 
     def __init__(
         self,
@@ -70,12 +79,10 @@ class Calendar:
         sets: Mapping[str, Rules] | None = None,
     ) -> None:
         self.clock = clock
-        self.sets: dict[str, Rules] = dict(sets or {})
+        self.sets = dict(sets or {})
         self._weekly = tuple(weekly)
-        self._oneshot = [Occurrence(name, ((start, end),)) for start, end, name in sorted(oneshot)]
-        self._days: dict[date, list[Occurrence]] = {}
-        self._pieces: list[CalendarPiece] = []
-        self._starts: list[int] = []
+        self._oneshot = tuple(Occurrence(name, ((start, end),)) for start, end, name in sorted(oneshot))
+        self._days, self._pieces, self._starts = {}, [], []
 
     def periods(self, start: float, end: float) -> list[Period]:
         """Periods that cover [start, end) completely, in order; where no set applies `sets` is empty."""
@@ -117,11 +124,11 @@ class Calendar:
             day += _DAY
         return found
 
-    def _of_day(self, day: date) -> list[Occurrence]:
+    def _of_day(self, day: date) -> tuple[Occurrence, ...]:
         """The weekly periods that begin on this day."""
-        found = self._days.get(day)
-        if found is None:
-            found = self._days[day] = []
+        known = self._days.get(day)
+        if known is None:
+            found = []
             midnight = datetime.combine(day, time())
             for weekly, name in self._weekly:
                 if weekly.begins_on(day):
@@ -129,7 +136,8 @@ class Calendar:
                     end = self.clock.moment(midnight + timedelta(minutes=weekly.end))
                     if parts := self._left(start, end):
                         found.append(Occurrence(name, parts))
-        return found
+            known = self._days[day] = tuple(found)
+        return known
 
     def _left(self, start: int, end: int) -> tuple[tuple[int, int], ...]:
         """What one-off periods leave of a weekly one."""

@@ -11,6 +11,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from rota.errors import BadInput
+from rota.plan.snapshot import Unchanging
 
 SECOND: Final = 1_000_000  #: a second, in the microseconds of moments
 
@@ -33,7 +34,7 @@ def find_zone(name: str) -> ZoneInfo:
         ) from error
 
 
-class Clock:
+class Clock(Unchanging):
     """Converts moments of the planner to local time and back."""
 
     def __init__(self, zone: tzinfo, epoch: datetime | None = None) -> None:

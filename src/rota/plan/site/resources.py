@@ -17,6 +17,7 @@ from rota.errors import BadInput
 from rota.plan.language.expression import Kind, Value, check, matches, parse
 from rota.plan.site.bitset import positions, runs, spans_of
 from rota.plan.site.clock import Clock
+from rota.plan.snapshot import Unchanging
 
 #: Other names of a level.
 ALIASES: Final = {"nodes": "host", "node": "host"}
@@ -47,7 +48,7 @@ class HostFigures(Struct, frozen=True):
     limits: dict[str, int] = {}
 
 
-class Site:
+class Site(Unchanging):
     """Resources as bits."""
 
     def __init__(

@@ -6,43 +6,56 @@ Sparse: only hosts with a known amount, and only amounts that a job takes.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import inf
+from typing import Final
 
 from rota.plan.ask import Ask
 from rota.plan.site.clock import SECOND, moment
 from rota.plan.site.resources import HostFigures, Site
+from rota.plan.snapshot import state
 from rota.plan.timeline.step_function import StepFunction
 
 #: The place of limits that belong to no host.
 EVERYWHERE = ""
 
 #: What a job takes of each of its hosts: name → amount.
-Taking = dict[str, int]
+Taking = Mapping[str, int]
+NOTHING: Final[Taking] = {}
+#: An amount that a job holds: host, name, amount, from when to when.
+_Holding = tuple[str, str, int, int, int]
 
 
+@state
 class Ledger:
     """Capacities of hosts and of the site's limits, and how much of them is in use when."""
 
+    _site: Site
+    _limits: Mapping[str, int]  #: limits of the whole site
+    _capacity: Mapping[str, Mapping[str, int]]  #: host → name → amount
+    _named: frozenset[str]  #: the names of all amounts of hosts
+    _fair: Mapping[str, int]  #: name → the amount that every core of every host could have
+    _most: dict[str, int]  #: name → the largest amount that a job has asked for
+    _used: dict[tuple[str, str], StepFunction]
+    _guests: dict[tuple[str, str], StepFunction]  #: the same including besteffort jobs, which other jobs ignore
+    _held: dict[int, tuple[_Holding, ...]]
+    _low: set[int]  #: besteffort jobs that hold something
+    _ends: list[int]  #: moments at which a job gives something back, ascending, one for each job
+
     def __init__(self, site: Site, limits: Mapping[str, int] | None = None) -> None:
         self._site = site
-        self._limits = dict(limits or {})  #: limits of the whole site
+        self._limits = dict(limits or {})
         self._capacity = {host: _capacities(site.figures.get(host, HostFigures())) for host in site.hosts}
-        self._named = {name for capacity in self._capacity.values() for name in capacity}
-        self._used: dict[tuple[str, str], StepFunction] = {}
-        self._guests: dict[
-            tuple[str, str], StepFunction
-        ] = {}  #: the same including besteffort jobs, which other jobs ignore
-        self._held: dict[int, list[tuple[str, str, int, int, int]]] = {}
-        self._low: set[int] = set()  #: besteffort jobs that hold something
-        self._ends: list[int] = []  #: moments at which a job gives something back, ascending, one for each job
-        #: name → the amount that every core of every host could have
-        self._fair: dict[str, int] = {}
+        self._named = frozenset(name for capacity in self._capacity.values() for name in capacity)
+        fair: dict[str, int] = {}
         for host, capacities in self._capacity.items():
             cores = site.hosts[host].bit_count()
             for name, capacity in capacities.items():
-                self._fair[name] = min(self._fair.get(name, capacity), capacity // cores)
-        self._most: dict[str, int] = {}  #: name → the largest amount that a job has asked for
+                fair[name] = min(fair.get(name, capacity), capacity // cores)
+        self._fair = fair
+        self._most = {}
+        self._used, self._guests = {}, {}
+        self._held, self._low, self._ends = {}, set(), []
 
     def taking(self, ask: Ask) -> Taking | None:
         """What a job takes of each host where amounts are known; None: nothing."""
@@ -65,6 +78,8 @@ class Ledger:
 
     def everywhere(self, ask: Ask) -> Taking:
         """What it takes of the site's limits; an exclusive user takes all units."""
+        if not ask.limits:
+            return NOTHING
         return {
             use.name: max(use.units, self._limits[use.name]) if use.exclusive else use.units
             for use in ask.limits
@@ -154,7 +169,7 @@ class Ledger:
                 for name, amount in taking.items()
             ]
         if held:
-            self._held[job] = held
+            self._held[job] = tuple(held)
             insort(self._ends, last)
             if low:
                 self._low.add(job)
@@ -168,7 +183,7 @@ class Ledger:
             self._count(held, -1, low=job in self._low)
             self._low.discard(job)
 
-    def _count(self, held: list[tuple[str, str, int, int, int]], times: int, *, low: bool) -> None:
+    def _count(self, held: Iterable[_Holding], times: int, *, low: bool) -> None:
         for used in (self._guests,) if low else (self._guests, self._used):
             for host, name, amount, first, last in held:
                 steps = used.get((host, name))

@@ -16,6 +16,7 @@ from rota.plan.language.expression import Value
 from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, ResourceGroup
 from rota.plan.site.bitset import lowest, positions
 from rota.plan.site.resources import Site
+from rota.plan.snapshot import Unchanging
 
 #: How many choices are tried for groups that compete for the same resources.
 TRIES = 10_000
@@ -130,7 +131,7 @@ class Blocks:
         return found & self.union
 
 
-class BlockTree:
+class BlockTree(Unchanging):
     """The blocks of nested levels over some resources: each level's blocks lie in one block of the level above."""
 
     def __init__(self, site: Site, levels: tuple[str, ...], eligible: int) -> None:
@@ -320,7 +321,7 @@ class GroupFit:
                 yield taken | rest
 
 
-class Shape:
+class Shape(Unchanging):
     """One alternative of a request on one site: resource groups that must not overlap."""
 
     def __init__(self, alternative: Alternative, site: Site, *, within: int) -> None:
@@ -342,7 +343,7 @@ class Shape:
         self.bounded = False  #: has a search ever stopped at `TRIES`?
         self.plain = len(self.fits) == 1
         #: shapes of one family differ only in `number`: a larger one cannot start earlier
-        self.family: object = self
+        self.family: Family = self
         self.number = 1
         numbers = self.fits[0].numbers
         if self.plain and isinstance(numbers[-1], int):
@@ -406,6 +407,10 @@ class Shape:
         if not found and left[0] <= 0:
             self.bounded = True
         return found
+
+
+#: What shapes have in common that differ only in a number.
+Family = Shape | tuple[BlockTree | int | str, ...]
 
 
 def _whole(site: Site) -> tuple[str, ...]:

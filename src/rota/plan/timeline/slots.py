@@ -14,6 +14,7 @@ from math import inf
 from operator import and_
 from typing import NamedTuple
 
+from rota.plan.snapshot import state
 from rota.plan.timeline.shapes import Shape
 
 #: Chooses among the resources that are free from a start to an end; 0 if they are not enough.
@@ -27,8 +28,13 @@ class Choosing(NamedTuple):
     also: Sequence[float] = ()  #: moments at which more may be chosen, ascending
 
 
+@state
 class Slots:
     """Spans of time and the free resources of each; the last span has no end."""
+
+    times: list[float]
+    free: list[int]
+    counts: list[int]
 
     def __init__(self, free: int, start: float = -inf) -> None:
         self.times = [start]
@@ -221,6 +227,7 @@ def _so_far(sets: Sequence[int], within: int, shape: Shape, *, exact: bool) -> i
     return low
 
 
+@state
 class CountedSlots(Slots):
     """Slots that count resources without distinguishing them."""
 

@@ -9,6 +9,8 @@ from bisect import bisect_left, bisect_right
 from math import inf
 from typing import Final, NamedTuple
 
+from rota.plan.snapshot import state
+
 _REMEMBERED: Final = 1000
 
 
@@ -20,17 +22,19 @@ class Excess(NamedTuple):
     amount: int
 
 
+@state
 class StepFunction:
     """A step function, zero except where something was added. Neighbouring steps always differ."""
 
-    __slots__ = ("_amounts", "_freed", "_known", "_times")
+    _times: list[float]  #: each amount holds from its time to the next
+    _amounts: list[int]
+    #: (most, length) → (from, to, n): no start in [from, to) was possible when `_freed` had n entries
+    _known: dict[tuple[int, int], tuple[int, float, int]]
+    _freed: list[int]  #: starts of removed amounts
 
     def __init__(self) -> None:
-        self._times: list[float] = [-inf]  #: each amount holds from its time to the next
-        self._amounts: list[int] = [0]
-        #: (most, length) → (from, to, n): no start in [from, to) was possible when `_freed` had n entries
-        self._known: dict[tuple[int, int], tuple[int, float, int]] = {}
-        self._freed: list[int] = []  #: starts of removed amounts
+        self._times, self._amounts = [-inf], [0]
+        self._known, self._freed = {}, []
 
     def add(self, start: int, end: int, amount: int) -> None:
         """Add an amount, which may be negative, during [start, end)."""
