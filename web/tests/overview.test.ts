@@ -12,14 +12,14 @@ const status = (groups: Record<string, Record<string, number>>, more: Partial<St
   for (const states of Object.values(groups)) for (const [state, n] of Object.entries(states)) counts[state] = (counts[state] ?? 0) + n;
   return {
     counts, groups, expected_end: null, rate: null, group_rates: {}, group_expected_end: {}, cores: 2, cores_in_use: 1, paused: false,
-    draining: false, disk_full: null, end_reason: null, group_end_reasons: {}, ...more,
+    draining: false, disk_full: null, end_reason: null, group_end_reasons: {}, safe_mode: null, ...more,
   };
 };
 
 const manager = (more: Partial<ManagerView> = {}): ManagerView => ({
   pid: 1, version: "1", generation: 1, deployment: "d", home: "/home", store: "sqlite", started_at: "2026-03-02T00:00:00Z", address: null,
   http: null, counts: {}, runners: [], live_jobs: 0, resident_bytes: 0, cpu_s: 0, commits: 0, commit_ms: 0, idle_stop_s: null,
-  disk_free_bytes: 1e12, paused: false, draining: false, clock_off_s: null, disk_full: null, attention: [], ...more,
+  disk_free_bytes: 1e12, paused: false, draining: false, clock_off_s: null, disk_full: null, attention: [], safe_mode: null, bugs: null, ...more,
 });
 
 const minute = (at: string, more: Partial<Minute> = {}): Minute => ({
@@ -78,6 +78,7 @@ describe("what needs a person", () => {
   test("a paused manager can be resumed; a draining one is said to be draining", () => {
     expect(needsOf(status({}, { paused: true }), manager())[0]).toMatchObject({ key: "paused", deed: { run: { manager: "resume" } } });
     expect(needsOf(status({}, { paused: true, draining: true }), manager()).map((each) => each.key)).toEqual(["draining"]);
+    expect(needsOf(status({}, { safe_mode: "granting: KeyError" }), manager())[0]).toMatchObject({ key: "bug", deed: { run: { manager: "resume" } } });
   });
 
   test("blocked and held jobs, a full disk and runners that are away are told", () => {

@@ -235,6 +235,7 @@ class StatusView(Struct, gc=False):
     #: group → why its end is unknown, or which of its jobs do not end by themselves
     group_end_reasons: dict[str, ReasonView] = field(default_factory=dict)
     end_reason: ReasonView | None = None  #: why `expected_end` is unknown
+    safe_mode: str | None = None  #: the bug because of which nothing starts until the manager is resumed
 
 
 class SettledView(Struct, gc=False):
@@ -272,6 +273,28 @@ class ManagerView(Struct, kw_only=True, gc=False):
     clock_off_s: float | None = None  #: step of the wall clock that the manager has not followed yet
     disk_full: str | None = None  #: as in `StatusView`
     attention: list[AttentionView] = []  #: problems that do not go away by waiting, besides those in the counts
+    safe_mode: str | None = None  #: as in `StatusView`
+    bugs: BugsView | None = None  #: bugs that the manager met
+
+
+class BugView(Struct, kw_only=True, gc=False):
+    """A bug that the manager met."""
+
+    at: datetime
+    place: str  #: kind of event, or part of a turn
+    error: str
+    times: int = 1
+    effect: bool = False  #: met when something decided was carried out, not when it was decided
+
+
+class BugsView(Struct, kw_only=True, gc=False):
+    """Bugs that the manager met, and what it leaves out because of them until it is resumed."""
+
+    total: int
+    left_out: list[str] = []  #: kinds of events, and parts of a turn, that are not decided any more
+    quarantined: int = 0  #: single requests and entries of reports that are not decided any more
+    frozen: list[int] = []  #: jobs that are left out of all decisions
+    recent: list[BugView] = []  #: the newest, newest first
 
 
 class SettingsView(Struct, gc=False):

@@ -133,6 +133,24 @@ export interface BehavedView {
 /** The number of values between `low` and `high`. */
 export type BucketView = [number, number, number];
 
+/** A bug that the manager met. */
+export interface BugView {
+  at: string;
+  place: string;
+  error: string;
+  times: number;
+  effect: boolean;
+}
+
+/** Bugs that the manager met, and what it leaves out because of them until it is resumed. */
+export interface BugsView {
+  total: number;
+  left_out: string[];
+  quarantined: number;
+  frozen: number[];
+  recent: BugView[];
+}
+
 /** A quantity in bytes; per host for a job on several hosts. */
 export interface BytesView {
   asked: number | null;
@@ -487,6 +505,8 @@ export interface ManagerView {
   clock_off_s: number | null;
   disk_full: string | null;
   attention: AttentionView[];
+  safe_mode: string | null;
+  bugs: BugsView | null;
 }
 
 /** The events of one minute. Times are sums over attempts that started, or ended, in it. */
@@ -869,6 +889,7 @@ export interface StatusView {
   disk_full: string | null;
   group_end_reasons: Record<string, ReasonView>;
   end_reason: ReasonView | null;
+  safe_mode: string | null;
 }
 
 export interface StopBody {

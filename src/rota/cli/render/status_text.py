@@ -95,6 +95,8 @@ def standstill(view: ManagerView | StatusView) -> str | None:
     if view.disk_full:
         full = f"the disk mounted at {view.disk_full} is full"
         return f"{full}: no jobs can be added, and ends are recorded when there is room; free some space"
+    if view.safe_mode:
+        return f"nothing starts because of a bug ({view.safe_mode}); 'rota manager resume' lets jobs start"
     if view.draining:
         return "the manager is draining: it stops when nothing runs ('rota manager resume' prevents it)"
     if view.paused:

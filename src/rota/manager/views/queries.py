@@ -332,7 +332,11 @@ class Queries:
             for label, number in by_state.items():
                 totals[label] = totals.get(label, 0) + number
         return StatusView(
-            totals, _by_name(groups, named), paused=self._world.paused, draining=self._world.draining
+            totals,
+            _by_name(groups, named),
+            paused=self._world.paused,
+            draining=self._world.draining,
+            safe_mode=self._world.bugs.safe_mode or None,
         )
 
     def _count_some(self, clauses: list[Clause], groups: dict[str, dict[str, int]]) -> None:

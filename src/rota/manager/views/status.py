@@ -11,6 +11,7 @@ from typing import Final
 from rota import __version__
 from rota.core.attempts.noop_jobs import is_noop_runner
 from rota.core.attempts.parts import parts_of
+from rota.core.bugs.ledger import Ledger
 from rota.core.states import State
 from rota.core.world import World
 from rota.manager.host.gateway import GatewayProcess
@@ -22,7 +23,7 @@ from rota.manager.views.queries import Queries
 from rota.plan.planner.endangered import endangered
 from rota.store.base import Store
 from rota.store.home.files import mount_of
-from rota.wire.views import AttentionView, ManagerView, RunnerView
+from rota.wire.views import AttentionView, BugsView, BugView, ManagerView, RunnerView
 
 #: Of each kind only so many are listed one by one.
 _MOST: Final = 20
@@ -79,6 +80,8 @@ class ManagerStatus:
             clock_off_s=None if (step := clock.steady().step) is None else round(step.by, 3),
             disk_full=self.disk_full(),
             attention=attention(world),
+            safe_mode=world.bugs.safe_mode or None,
+            bugs=bugs_view(world.bugs),
         )
 
     def disk_full(self) -> str | None:
@@ -86,6 +89,29 @@ class ManagerStatus:
         if not self._writer.full and self._store.can_accept(self._world.live):
             return None
         return mount_of(self._deployment.home.path)
+
+
+def bugs_view(ledger: Ledger) -> BugsView | None:
+    """The bugs that were met; None: none since the manager was resumed."""
+    recent = [each for each in ledger.records if each.at >= ledger.since]
+    if not recent:
+        return None
+    return BugsView(
+        total=ledger.total,
+        left_out=sorted(ledger.places),
+        quarantined=len(ledger.events) + len(ledger.entries),
+        frozen=sorted(ledger.frozen),
+        recent=[
+            BugView(
+                at=datetime.fromtimestamp(each.at, UTC),
+                place=each.place,
+                error=each.error,
+                times=each.times,
+                effect=each.effect,
+            )
+            for each in reversed(recent[-_IDS:])
+        ],
+    )
 
 
 def runner_view(world: World, id: str) -> RunnerView:

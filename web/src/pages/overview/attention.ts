@@ -26,8 +26,13 @@ export interface Need {
 const DISK = 2 * 1024 ** 3;
 const GROUPS = 5;
 
-function ofManager({ paused, draining }: StatusView, manager: ManagerView | undefined): Need[] {
+function ofManager({ paused, draining, safe_mode: bug }: StatusView, manager: ManagerView | undefined): Need[] {
   const needs: Need[] = [];
+  if (bug)
+    needs.push({
+      key: "bug", tone: "bad", icon: "odd", title: "Nothing starts because of a bug", text: `What runs goes on. The bug: ${bug}`,
+      deed: { label: "Resume", run: { manager: "resume" } },
+    });
   if (draining)
     needs.push({
       key: "draining", tone: "warn", icon: "held", title: "The manager is draining", text: "Nothing starts, and it stops when nothing runs.",

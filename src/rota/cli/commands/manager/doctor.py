@@ -18,6 +18,7 @@ from rota.cli.render.printing import print_out
 if TYPE_CHECKING:
     from rota.home import Home
     from rota.wire.sums import NodeView
+    from rota.wire.views import ManagerView
 
 #: (how good, what was found, what to do)
 Finding = tuple[str, str, str]
@@ -128,6 +129,30 @@ def _identity(_call: Invocation, home: Home) -> Iterator[Finding]:
         yield "good", f"deployment {found.id}", ""
 
 
+def _bugs(view: ManagerView) -> Iterator[Finding]:
+    """Bugs that the manager met, and what does not go on because of them."""
+    bugs, report = view.bugs, "report it, with 'rota manager logs'"
+    resume = "'rota manager resume' tries again"
+    if view.safe_mode:
+        yield "bad", f"nothing starts because of a bug: {view.safe_mode}", resume
+    if bugs is None:
+        return
+    for each in bugs.recent:
+        times = f" ({each.times} times)" if each.times > 1 else ""
+        yield (
+            "note",
+            f"a bug in {each.place} on {each.at.astimezone():%Y-%m-%d %H:%M:%S}{times}: {each.error}",
+            report,
+        )
+    if bugs.left_out:
+        yield "bad", f"not decided any more because of bugs: {', '.join(bugs.left_out)}", resume
+    if bugs.quarantined:
+        yield "bad", f"{bugs.quarantined} requests or reports are not decided because of bugs", resume
+    if bugs.frozen:
+        frozen = ", ".join(map(str, bugs.frozen))
+        yield "bad", f"jobs left out of all decisions because of a bug: {frozen}", "'rota show' has their reports"
+
+
 def _in_use(home: Home) -> bool:
     """Does a manager have the database open? Trying its lock could keep out a manager that is just starting."""
     from rota.client.starter import holder_lives
@@ -228,6 +253,7 @@ def _manager(call: Invocation, _home: Home) -> Iterator[Finding]:
     yield "good", f"pid {view.pid} answers in {answer_ms:.1f} ms, a commit takes {view.commit_ms:.1f} ms", ""
     for text in broken if isinstance(broken, list) else []:
         yield "bad", f"a broken promise: {text}", "report it, with 'rota manager logs'"
+    yield from _bugs(view)
     if view.clock_off_s is not None:
         from rota.units import about_duration
 

@@ -17,7 +17,7 @@ from rota.cli.render.printing import print_err, print_out
 
 if TYPE_CHECKING:
     from rota.cli.render.text import SafeText
-    from rota.wire.views import AttentionView, ManagerView
+    from rota.wire.views import AttentionView, BugsView, ManagerView
 
 
 @click.group("manager", cls=Group)
@@ -176,6 +176,22 @@ def _clock(off_s: float | None) -> str:
     return f"set {way} by {about_duration(abs(off_s))}; followed if it still says so an hour later"
 
 
+def _bugs(view: BugsView | None) -> str:
+    """What the manager met, and what it leaves out because of that."""
+    if view is None:
+        return ""
+    parts = [f"{view.total:,} met"]
+    if view.recent:
+        parts.append(f"the newest in {view.recent[0].place}: {view.recent[0].error}")
+    if view.left_out:
+        parts.append(f"not decided any more: {', '.join(view.left_out)}")
+    if view.quarantined:
+        parts.append(f"{view.quarantined:,} requests or reports quarantined")
+    if view.frozen:
+        parts.append(f"jobs left out of all decisions: {', '.join(map(str, view.frozen))}")
+    return "; ".join(parts)
+
+
 def _attention(view: AttentionView) -> str:
     named = ", ".join(map(str, view.jobs)) + (", …" if view.total > len(view.jobs) else "")
     if view.kind == "reservation":
@@ -199,6 +215,7 @@ def _card(view: ManagerView) -> SafeText:
         ("dashboard", view.http or ""),
         ("jobs", jobs or "none"),
         ("state", standstill(view) or ""),
+        ("bugs", harmless(_bugs(view.bugs))),
         ("clock", _clock(view.clock_off_s)),
         *(("attention", harmless(_attention(each))) for each in view.attention),
         ("commits", f"{view.commits:,}, {view.commit_ms:.1f} ms each"),
