@@ -17,14 +17,14 @@ from rota.core.accounts.accounting import count_end
 from rota.core.attempts.vacate_times import VacateTimes
 from rota.core.bugs.ledger import Ledger
 from rota.core.effects import NotifySettled
-from rota.core.events import FormerJob
 from rota.core.hooks.hook_records import ScriptState
 from rota.core.jobs.dependency_groups import DepGroup
 from rota.core.jobs.group_ancestry import GroupAncestries
-from rota.core.jobs.job import Command, Job, Outcome, Parent, Reason, Spec
+from rota.core.jobs.job import Job, Outcome, Parent, Reason, Spec
 from rota.core.learning.model import CachedSize, Model
 from rota.core.machines.energy_rules import EnergyRules
 from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition
+from rota.core.submit.upload import Upload
 from rota.core.turn import Turn
 from rota.plan.need import Need
 from rota.plan.placement.leases import Reserved
@@ -84,45 +84,6 @@ class Runner:
             self.notes = {id: n for id, n in self.notes.items() if id in self.leases}
         self.notes[job] = self.notes.get(job, 0) + 1
         return self.notes[job] <= _MOST_NOTES
-
-
-class Upload:
-    """A submission whose chunks have not all arrived."""
-
-    __slots__ = ("added", "after", "arrays", "check", "complete", "entries", "existing", "fresh", "jobs", "keys",
-                 "known_entries", "lines", "replacing", "retried", "warnings")  # fmt: skip
-
-    def __init__(self, *, check: bool) -> None:
-        self.check = check  #: dry run: nothing is written and no id is used
-        self.entries: list[int] = []  #: entry index → job
-        self.lines: list[int] = []
-        self.added: list[int] = []
-        self.existing: list[int] = []
-        self.fresh: set[int] = set()  #: jobs that are new even though equal ones exist
-        self.retried: dict[int, Job | None] = {}  #: None: the job is in memory
-        self.jobs: dict[int, Job] = {}
-        self.keys: dict[str, int] = {}
-        #: (entry, parent, condition, is the parent an entry of this input?)
-        self.after: list[tuple[int, Parent, int, bool]] = []
-        self.arrays: dict[int, int] = {}  #: number of an array within the submission → its id
-        self.complete: list[int] = []
-        self.warnings: list[str] = []
-        self.replacing: dict[int, list[FormerJob]] = {}  #: new job → jobs that it replaces
-        #: entry → existing job with dependencies, as it is asked for now
-        self.known_entries: dict[int, KnownEntry] = {}
-
-
-class KnownEntry(NamedTuple):
-    """An entry whose job exists already, as the submission asks for it now."""
-
-    job: int
-    key: str
-    cmd: Command
-    spec: Spec
-    spec_id: int
-    input_bytes: int | None
-    array: tuple[int, int] | None  #: number of its array within the submission, and index in the array
-    former: FormerJob | None  #: the job, if it is complete and no longer in memory
 
 
 class PendingMoves(NamedTuple):

@@ -15,7 +15,8 @@ from rota.core.events import ChunkArrived, FormerJob
 from rota.core.jobs.job import Job
 from rota.core.states import RETRYABLE, State
 from rota.core.submit.parents import EntryParents
-from rota.core.world import NO_JOB, OPEN, KnownEntry, Upload, World
+from rota.core.submit.upload import KnownEntry, Upload
+from rota.core.world import NO_JOB, OPEN, World
 
 
 class Reconciliation(NamedTuple):

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from rota.core.jobs.dependencies import Node, refuse_cycle
 from rota.core.jobs.group_ancestry import GroupAncestry
 from rota.core.jobs.job import After, Condition, Parent, Spec
-from rota.core.world import NO_JOB, Upload, World
+from rota.core.submit.upload import Upload
+from rota.core.world import NO_JOB, World
 from rota.errors import BadInput, NotFound
 
 

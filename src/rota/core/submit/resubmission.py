@@ -15,7 +15,8 @@ from rota.core.jobs.job import After, Spec
 from rota.core.states import LEASED, RETRYABLE, WAITING
 from rota.core.submit.edited_input import Reconciliation, drop_removed_lines
 from rota.core.submit.parents import EntryParents
-from rota.core.world import NO_JOB, OPEN, KnownEntry, Upload, World
+from rota.core.submit.upload import KnownEntry, Upload
+from rota.core.world import NO_JOB, OPEN, World
 from rota.errors import BadInput
 
 _after = msgspec.json.Decoder(tuple[After, ...])

@@ -15,8 +15,9 @@ from rota.core.jobs.group_ancestry import GroupAncestry
 from rota.core.jobs.job import After, Job
 from rota.core.jobs.respecification import respecify
 from rota.core.states import TERMINAL, State
+from rota.core.submit.upload import KnownEntry
 from rota.core.turn import Turn
-from rota.core.world import KnownEntry, World, dequeue, memberships
+from rota.core.world import World, dequeue, memberships
 
 
 def respecify_again(world: World, turn: Turn, job: Job, known: KnownEntry, after: tuple[After, ...]) -> list[str]:

@@ -23,8 +23,9 @@ from rota.core.submit.parents import EntryParents, joined_by
 from rota.core.submit.replacement import redirect_dependents, retire
 from rota.core.submit.rewiring import reevaluate_waiting, respecify_again, unlink, update_ancestry
 from rota.core.submit.staging import row_of, write_submission
+from rota.core.submit.upload import Upload
 from rota.core.turn import Turn
-from rota.core.world import OPEN, Upload, World, evict_after_commit, touch
+from rota.core.world import OPEN, World, evict_after_commit, touch
 
 
 def seal(

@@ -13,8 +13,9 @@ from rota.core.jobs.job import Element, Job, command_to_text
 from rota.core.states import RETRYABLE, TERMINAL, State
 from rota.core.submit.edited_input import former_of
 from rota.core.submit.resubmission import catch_up, differences, warn
+from rota.core.submit.upload import KnownEntry, Upload
 from rota.core.turn import Turn
-from rota.core.world import NO_JOB, OPEN, KnownEntry, Upload, World
+from rota.core.world import NO_JOB, OPEN, World
 
 
 def applies(to: frozenset[int] | bool, entry: int) -> bool:

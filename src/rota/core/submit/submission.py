@@ -15,8 +15,9 @@ from rota.core.submit.parents import EntryParents, joined_by, refuse_cycles, res
 from rota.core.submit.resubmission import decide, rerun_dependents
 from rota.core.submit.sealing import answer_to, seal
 from rota.core.submit.staging import applies, drop_doubles, line_of, renew, stage
+from rota.core.submit.upload import Upload
 from rota.core.turn import Turn
-from rota.core.world import Upload, World, evict_after_commit
+from rota.core.world import World, evict_after_commit
 from rota.errors import BadInput, NeverFits, NotGranted, RotaError
 
 
