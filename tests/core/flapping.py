@@ -13,10 +13,12 @@ from itertools import count
 from random import Random
 
 from rota.core import events
-from rota.core.engine import ORPHAN_MARGIN_S, Engine
+from rota.core.engine import Engine
 from rota.core.jobs.job import Outcome
+from rota.core.machines.runners import ORPHAN_MARGIN_S
 from rota.core.states import TERMINAL, State
 from rota.core.turn import Batch
+from rota.core.world import Timeouts
 from rota.plan.size import Size
 from tests.core.machine import GIB, LOST_AFTER_S, Entry, Machine, spec
 from tests.core.runners import ModelRunner
@@ -49,7 +51,8 @@ class DayMachine(Machine):
 
     def _boot(self) -> None:
         super()._boot()
-        self.engine = Engine(self.world, lost_after_s=LOST_AFTER_S, orphan_after_s=self.orphan_after_s)
+        self.world.timeouts = Timeouts(lost_after_s=LOST_AFTER_S, orphan_after_s=self.orphan_after_s)
+        self.engine = Engine(self.world)
 
     def _record(self, batch: Batch) -> None:
         super()._record(batch)

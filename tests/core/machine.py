@@ -17,6 +17,7 @@ from rota.core import effects as e
 from rota.core import events
 from rota.core.accounts.fair_share_usage import kept_hours
 from rota.core.answers import Acted, Added, entries_of, kept_of
+from rota.core.attempts.noop_jobs import running_noops
 from rota.core.engine import Engine
 from rota.core.invariants import broken
 from rota.core.jobs.dependencies import verdict
@@ -28,7 +29,7 @@ from rota.core.states import LEASED, RETRYABLE, TERMINAL, State
 from rota.core.stored import StoreSnapshot, job_from_row
 from rota.core.submit.identity import key_maker
 from rota.core.turn import Batch, Turn
-from rota.core.world import NO_JOB, World, evict_finished
+from rota.core.world import NO_JOB, Timeouts, World, evict_finished
 from rota.errors import RotaError
 from rota.manager.submit.redefinition import look_up_redefinition
 from rota.plan.dispatch.planning import Planning
@@ -97,7 +98,8 @@ class Machine:
         self.store.commit(starting_changes(snapshot))
         self.world = self._recover(snapshot)
         self.world.special_hosts = dict.fromkeys(("deploy", "cosystem"), next(iter(self.capacity), ""))
-        self.engine = Engine(self.world, lost_after_s=LOST_AFTER_S)
+        self.world.timeouts = Timeouts(lost_after_s=LOST_AFTER_S)
+        self.engine = Engine(self.world)
         self._spec_ids = {each: n for n, each in snapshot.specs.items()}
 
     def recovered(self) -> World:
@@ -546,12 +548,12 @@ class Machine:
     def run_out(self) -> None:
         """Let time pass and everything that runs succeed, until nothing does any more."""
         for _round in range(1000):
-            for job in sorted(self.world.noop_jobs):
+            for job in sorted(running_noops(self.world)):
                 self.act("kill", job)  # nothing else ends one that has no walltime
             self.pump()
             running = list(self.running())
             # A kill makes room, and what begins there nowhere is not among those that run on hosts.
-            if not running and not self.world.noop_jobs and not self._something_will_happen():
+            if not running and not running_noops(self.world) and not self._something_will_happen():
                 return
             for job in running:
                 if job in self.running():

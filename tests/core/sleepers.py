@@ -9,6 +9,7 @@ import msgspec
 from rota.core import effects as e
 from rota.core.jobs.explain import why
 from rota.core.machines.energy_rules import EnergyRules
+from rota.core.machines.node_energy import NodeEnergy
 from rota.core.machines.sleep_and_wake import state_of
 from rota.plan.site.node_facts import NodeFacts
 from tests.core.machine import GIB, Machine
@@ -34,7 +35,7 @@ class Cluster(Machine):
 
     def _boot(self) -> None:
         super()._boot()
-        self.world.energy = self.rules
+        self.world.use(NodeEnergy).rules = self.rules
 
     def come(self, host: str) -> None:
         """The agent of a node connects."""

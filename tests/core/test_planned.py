@@ -15,6 +15,7 @@ from rota.core.jobs.explain import why
 from rota.core.jobs.job import Condition, Outcome
 from rota.core.machines.energy_rules import EnergyRules
 from rota.core.site.planning_terms import ask_of
+from rota.core.site.reservations import Reservations
 from rota.core.states import State
 from rota.errors import BadInput, NeverFits, NotGranted
 from rota.manager.views import nodes
@@ -382,7 +383,7 @@ def test_a_single_reservation_that_cannot_be_had_is_refused_and_leaves_no_trace(
     assert m.world.next_job >= first
     assert [id for id in range(1, m.world.next_job) if m.world.outcome(id) == 0] == [first]
     m.add("true", check=True, request=("core=1,walltime=0:1:0",), at=m.wall + 10)
-    assert list(m.world.reserved) == [first]
+    assert list(m.world.use(Reservations).granted) == [first]
 
 
 def test_a_refused_reservation_says_which_jobs_are_in_the_way(m: Machine) -> None:
@@ -453,13 +454,13 @@ def test_a_reservation_that_comes_while_no_runner_is_there_is_answered_when_one_
     first = add(m, request="core=2,walltime=1", at=m.wall + 100)
     assert m.state(first) is State.READY
     m.with_runner()
-    assert list(m.world.reserved) == [first]
+    assert list(m.world.use(Reservations).granted) == [first]
 
 
 def test_a_reservation_that_is_held_gives_back_what_it_was_granted(m: Machine) -> None:
     first = add(m, request="core=2,walltime=1", at=m.wall + 100)
     m.do("hold", first)
-    assert not m.world.reserved
+    assert not m.world.use(Reservations).granted
     second = add(m, request="core=2,walltime=1", at=m.wall + 100)
     m.do("release", first)
     assert m.states(first, second) == [State.FAILED, State.READY]

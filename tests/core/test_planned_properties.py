@@ -15,6 +15,7 @@ from hypothesis.stateful import precondition, rule
 
 from rota.core import events
 from rota.core.jobs.job import Spec
+from rota.core.site.reservations import Reservations
 from rota.core.states import RETRYABLE, WAITING, State
 from rota.plan.need import LimitUse
 from rota.plan.policy.limits import Limit
@@ -157,13 +158,17 @@ class PlannedHistories(Histories):
             self.m.happened(events.SiteChanged(by=self.m.asker(), changes=changes))
         self.m.happened(events.LimitsDeclared(by=self.m.asker(), limits=[Limit("a", 3)]))
 
+    def _has_reservations(self) -> bool:
+        found = self.m.world.find(Reservations)
+        return found is not None and bool(found.granted)
+
     @precondition(lambda self: not self.m.world.uploads)
     @rule()
     def nobody_waits_while_everything_is_idle(self) -> None:
         self.m.heal()
         self.lift()
         self.m.pump()
-        if any(runner.leases for runner in self.m.world.runners.values()) or self.m.world.reserved:
+        if any(runner.leases for runner in self.m.world.runners.values()) or self._has_reservations():
             return
         waiting = [job for job in self.m.world.jobs.values() if job.state is State.READY]
         assert not [

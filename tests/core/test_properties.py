@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from rota.core.attempts.parts import parts_by_host
+from rota.core.hooks.hook_records import ScriptState
 from rota.core.jobs.job import Condition, Outcome, Spec
+from rota.core.machines.host_usage import HostUsage
 from rota.core.states import HOLDABLE, LEASED, LIVE, RETRYABLE, TERMINAL, WAITING, State
 from rota.core.world import NO_JOB, World
 from rota.errors import Bug
@@ -70,6 +72,7 @@ def view(world: World) -> dict[str, object]:
             ended,
             left,
         )
+    scripts = world.find(ScriptState) or ScriptState()
     return {
         "jobs": jobs,
         "waits": world.unmet_parents,
@@ -77,8 +80,8 @@ def view(world: World) -> dict[str, object]:
         "children": {parent: set(entries) for parent, entries in world.children.items()},
         "outcomes": bytes(world.outcomes).rstrip(bytes([NO_JOB])),
         "finished": {group: counts[min(TERMINAL) :] for group, counts in world.counts.items() if any(counts)},
-        "hosts": world.host_states,
-        "scripts": (world.server_hooks.tries, world.server_hooks.epilogues),
+        "hosts": world.use(HostUsage).states,
+        "scripts": (scripts.tries, scripts.epilogues),
         "leases": {id: sorted(runner.leases) for id, runner in world.runners.items() if runner.leases},
     }
 

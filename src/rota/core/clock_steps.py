@@ -8,11 +8,6 @@ from __future__ import annotations
 
 from heapq import heapify
 
-from msgspec.structs import replace
-
-from rota.core.attempts.parts import store_parts
-from rota.core.attempts.suspension import change_grant
-from rota.core.attempts.suspension_phases import pause_of
 from rota.core.events import ClockMoved
 from rota.core.jobs.job import Job
 from rota.core.states import TERMINAL
@@ -33,20 +28,17 @@ def on_clock_moved(world: World, turn: Turn, event: ClockMoved) -> None:
     turn.changes.moved_by = by
     for job in world.jobs.values():
         if job.state not in TERMINAL:
-            _move(world, turn, job, by)
+            _move(job, by)
     world.delayed_until = [(at + by, id) for at, id in world.delayed_until]
     heapify(world.delayed_until)
-    if world.closing or world.moved_parts:
-        store_parts(world, turn)
-    world.moves_noted.clear()
-    world.moves_pending.clear()
-    world.hours_now.clear()
+    for clock_moved in world.points.clock_moved:
+        clock_moved(world, turn, by)
     world.placement.clock_moved(turn.wall)
     way = "forward" if by > 0 else "back"
     turn.note(NO_JOB_ID, 0, "clock", f"the clock was set {way} by {about_duration(abs(by))}, and is followed")
 
 
-def _move(world: World, turn: Turn, job: Job, by: float) -> None:
+def _move(job: Job, by: float) -> None:
     job.submitted_at += by
     if job.ready_at is not None:
         job.ready_at += by
@@ -58,6 +50,3 @@ def _move(world: World, turn: Turn, job: Job, by: float) -> None:
     lease.leased_at += by
     if lease.started_at is not None:
         lease.started_at += by
-    pause = pause_of(lease)
-    if pause.since is not None:
-        change_grant(world, turn, job, pause=replace(pause, since=pause.since + by))

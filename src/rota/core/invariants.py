@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from rota.core.attempts.part_index import PartIndex
 from rota.core.attempts.parts import all_leased
 from rota.core.attempts.suspension_phases import has_given_up
 from rota.core.jobs.dependencies import verdict
@@ -93,7 +94,8 @@ def _one_valid_lease(world: World) -> list[str]:
 def _parts_as_leased(world: World) -> list[str]:
     """I3: every part belongs to a lease, and a job with open parts keeps everything it holds."""
     wrong = []
-    there = {(host, id) for host, ids in world.parts_at.items() for id in ids}
+    index = world.find(PartIndex) or PartIndex()
+    there = {(host, id) for host, ids in index.at.items() for id in ids}
     for job in world.jobs.values():
         lease = job.lease
         parts = lease.parts if lease is not None else None
@@ -104,7 +106,7 @@ def _parts_as_leased(world: World) -> list[str]:
             if part.runner and part.runner not in world.runners:
                 wrong.append(f"I3: a part of job {job.id} is at runner {part.runner}, which is forgotten")
         over = lease is not None and lease.ended is not None
-        if over != (job.id in world.closing):
+        if over != (job.id in index.closing):
             wrong.append(f"I3: job {job.id} is {'not ' if over else ''}known to wait for its parts")
         if over and (not parts or job.state not in (State.FINISHING, State.LOST)):
             wrong.append(f"I3: the attempt of job {job.id} is over, it has {parts} and is {job.state.label}")
@@ -113,7 +115,7 @@ def _parts_as_leased(world: World) -> list[str]:
             if lease.withheld.seat not in seats or lease.started_at is not None or over:
                 wrong.append(f"I3: job {job.id} is withheld and has begun, or has no seat")
     wrong += [f"I3: {host} has a part of job {id}, which has no lease" for host, id in there]
-    wrong += [f"I3: job {id} waits for parts and is gone" for id in world.closing if id not in world.jobs]
+    wrong += [f"I3: job {id} waits for parts and is gone" for id in index.closing if id not in world.jobs]
     return wrong
 
 

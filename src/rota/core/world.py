@@ -8,26 +8,27 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass
 from datetime import UTC, tzinfo
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from rota.core.accounts.accounting import count_end
 from rota.core.attempts.vacate_times import VacateTimes
 from rota.core.bugs.ledger import Ledger
 from rota.core.effects import NotifySettled
-from rota.core.hooks.hook_records import ScriptState
+from rota.core.events import RunnerJoined
 from rota.core.jobs.dependency_groups import DepGroup
 from rota.core.jobs.group_ancestry import GroupAncestries
-from rota.core.jobs.job import Job, Outcome, Parent, Reason, Spec
+from rota.core.jobs.job import AttemptEnd, Job, Outcome, Parent, Reason, Spec
 from rota.core.learning.model import CachedSize, Model
-from rota.core.machines.energy_rules import EnergyRules
 from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition
 from rota.core.submit.upload import Upload
 from rota.core.turn import Turn
 from rota.plan.need import Need
-from rota.plan.placement.leases import Reserved
+from rota.plan.placement.given import Given
 from rota.plan.placement.placement import Placement
 from rota.plan.policy.policy import PATIENCE_S
 from rota.plan.policy.quotas import Spent
@@ -43,6 +44,8 @@ NO_JOB = 255
 MOST_TOUCHED = 500
 
 _STATES = max(State) + 1
+
+S = TypeVar("S")
 
 #: Lines that one runner may add to the story of one job.
 _MOST_NOTES = 100
@@ -86,13 +89,61 @@ class Runner:
         return self.notes[job] <= _MOST_NOTES
 
 
-class PendingMoves(NamedTuple):
-    """Moves of one promised start that the job's story does not have yet."""
+class Timeouts(Struct, frozen=True, kw_only=True):
+    """How long silence lasts before something follows from it."""
 
-    times: int
-    at: float
-    attempt: int
-    cause: str
+    lost_after_s: float = 60.0  #: the jobs of a silent runner are lost
+    dead_after_s: float = 3600.0  #: its host is shown as dead
+    orphan_after_s: float = 7 * 86400.0  #: a runner without a manager has ended its jobs itself
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Preparation:
+    """Something to be done before a lease is sent to its runner (`core.attempts.preparation`)."""
+
+    name: str  #: unique
+    #: Must it be done for a job with this grant?
+    wanted: Callable[[World, Job, Given | None], bool]
+    #: Begin it. When it is done, `preparation.go_on` must be called.
+    begin: Callable[[World, Turn, Job], None]
+
+
+StepCallback = Callable[["World", Turn], None]
+#: With the names of their features, which say where a bug is.
+StepCallbacks = tuple[tuple[str, StepCallback], ...]
+JobCallback = Callable[["World", Turn, Job], None]
+EndCallback = Callable[["World", Turn, Job, AttemptEnd, str], None]
+HostCallback = Callable[["World", Turn, str], None]
+JoinCallback = Callable[["World", Turn, "Runner", RunnerJoined], None]
+SiteCallback = Callable[["World", Turn, list[tuple[str, str, Any]]], None]
+ClockCallback = Callable[["World", Turn, float], None]
+HostCheck = Callable[["World", str], bool]
+WorldCheck = Callable[["World"], bool]
+NextTime = Callable[["World"], float | None]
+
+
+class Points:
+    """Extension points: the functions that features in use add to shared paths, in the order of the features.
+
+    All are empty in a deployment that uses no optional feature.
+    """
+
+    def __init__(self) -> None:
+        self.on_timer: StepCallbacks = ()  #: time has passed; before jobs are placed
+        self.after_timer: StepCallbacks = ()  #: the same, after jobs were placed
+        self.after_step: StepCallbacks = ()  #: jobs were placed; once per step
+        self.stopping: StepCallbacks = ()  #: the manager stops: the last turn
+        self.next_due: tuple[NextTime, ...] = ()  #: wall time at which it wants a timer
+        self.clock_moved: tuple[ClockCallback, ...] = ()  #: the wall clock was set by so many seconds
+        self.site_changed: tuple[SiteCallback, ...] = ()  #: an administrator changed these records
+        self.needs_plan: tuple[WorldCheck, ...] = ()  #: must jobs be planned ahead?
+        self.closes_host: tuple[HostCheck, ...] = ()  #: may no work go to this host, although it answers?
+        self.runner_joined: tuple[JoinCallback, ...] = ()  #: a runner joined, and knows the rules
+        self.runner_parted: tuple[HostCallback, ...] = ()  #: the connection to a host's runner ended
+        self.preparation: tuple[Preparation, ...] = ()  #: before a lease is sent
+        self.lease_voided: tuple[JobCallback, ...] = ()  #: a lease ends that was never executed
+        self.attempt_over: tuple[EndCallback, ...] = ()  #: nothing of an attempt is left; its lease is still there
+        self.lease_dropped: tuple[JobCallback, ...] = ()  #: what the job held is free
 
 
 class World:
@@ -127,20 +178,6 @@ class World:
         self.runners: dict[str, Runner] = {}
         self.runner_at: dict[str, str] = {}  #: host → runner that gets new work
         self.runner_hosts: dict[str, str] = {}  #: runner → host, for every runner that ever joined
-        self.parts_at: dict[str, set[int]] = {}  #: host → jobs with a part there (`core.attempts.parts`)
-        self.closing: set[int] = set()  #: jobs whose attempt has ended and whose parts have not
-        self.moved_parts: set[int] = set()  #: jobs with a part at another runner than the one asked first
-        self.energy = EnergyRules()  #: when nodes may sleep
-        #: node → monotonic time since when it has been idle, or in the energy state of its record
-        self.idle_since: dict[str, float] = {}
-        self.energy_since: dict[str, float] = {}
-        #: outside their hours or past `available_until` (`core.machines.host_hours`)
-        self.closed_hosts: set[str] = set()
-        #: hours expression → (open now?, valid from, valid until)
-        self.hours_now: dict[str, tuple[bool, float, float]] = {}
-        self.energy_doubt = ""  #: the last reported mistake in `keep_alive`
-        self.server_hooks = ScriptState()  #: scripts on the manager's host (`core.hooks.server_scripts`)
-        self.noop_jobs: set[int] = set()  #: running jobs of type noop: they hold resources and execute nothing
         self.special_hosts: dict[str, str] = {}  #: job type → host on which its commands run
         self.vacate_times = VacateTimes()  #: how long jobs may take to make room for others
         self.patience_s = PATIENCE_S  #: how long a reservation waits for missing resources
@@ -155,22 +192,8 @@ class World:
         self.on_site: Callable[[], None] | None = None  #: called when `site` has changed
         #: host → ids of its resources, for hosts without resource records
         self.own_resources: dict[str, list[int]] = {}
-        self.suspending: set[int] = set()  #: jobs that are suspended, being suspended or being resumed
-        #: jobs that asked for more walltime than could be granted so far
-        self.pending_extensions: set[int] = set()
-        self.reserved: dict[int, Reserved] = {}  #: granted reservations
         self.spent: dict[Spent, int] = {}  #: resource-time that ended jobs used of quota periods
         self.usage_history = History()  #: past use by user and project, for fair share
-        #: `moves_noted`: job → when its story last mentioned a moved promise. `moves_pending`: moves since then.
-        #: Both are dropped after a second.
-        self.moves_noted: dict[int, float] = {}
-        self.moves_pending: dict[int, PendingMoves] = {}
-        #: host → (state, since when in microseconds), as last written
-        self.host_states: dict[str, tuple[str, int]] = {}
-        #: After a restart: hosts whose runners may still come back, and until when (monotonic) to wait for them;
-        #: None: the wait has not begun.
-        self.awaited_hosts: set[str] = set()
-        self.awaited_until: float | None = None
         self.next_job = 1
         #: Jobs that changed since the watchers were last served → (state, attempt); at most one more than
         #: `MOST_TOUCHED`. None: there are no watchers.
@@ -180,6 +203,24 @@ class World:
         self.zone: tzinfo = UTC  #: local time zone, for hours of the day
         self.draining = False
         self.stopping = False  #: the manager is shutting down: nothing starts any more
+        self.timeouts = Timeouts()
+        self.points = Points()
+        #: Called when a feature comes into use, with the class of its state (`core.feature`).
+        self.on_first_use: Callable[[type[Any]], None] | None = None
+        self._states: dict[type[Any], Any] = {}
+
+    def use(self, kind: type[S]) -> S:
+        """The state of a feature, by its class. Makes it at first use: from then on the feature is in use."""
+        found: S | None = self._states.get(kind)
+        if found is None:
+            found = self._states[kind] = kind()
+            if self.on_first_use is not None:
+                self.on_first_use(kind)
+        return found
+
+    def find(self, kind: type[S]) -> S | None:
+        """The state of a feature if it is in use, else None."""
+        return self._states.get(kind)
 
     @property
     def live(self) -> int:

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from rota.core import events
+from rota.core.attempts.part_index import PartIndex
+from rota.core.attempts.parts import closing_jobs
 from rota.core.jobs.job import Spec
 from rota.core.states import State
 from rota.plan.need import LimitUse
@@ -91,7 +93,7 @@ class WideHistories(Histories):
             self.m.settle(runner, whole=whole)
             self.m.join(self.m.start_runner(runner.host))
 
-    @precondition(lambda self: self.m.world.closing)
+    @precondition(lambda self: closing_jobs(self.m.world))
     @rule(durable=st.booleans())
     def crash_while_parts_are_closed(self, durable: bool) -> None:
         self.crash(durable)
@@ -113,7 +115,7 @@ class WideHistories(Histories):
         found = [
             runner
             for runner in self._some(connected=True)
-            if {job for job, *_ in runner.parts} & self.m.world.closing
+            if {job for job, *_ in runner.parts} & closing_jobs(self.m.world)
         ]
         return sorted(found, key=lambda runner: runner.id)
 
@@ -154,8 +156,8 @@ class WideHistories(Histories):
     def judge(self) -> None:
         assert self.m.unfinished() == []
         assert not self.m.witness.parts
-        assert not self.m.world.parts_at
-        assert not self.m.world.closing
+        assert not self.m.world.use(PartIndex).at
+        assert not closing_jobs(self.m.world)
         assert not [job for job in self.m.world.jobs.values() if job.state is State.LOST]
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.events import ServerScriptEnded
+from rota.core.hooks.hook_records import ScriptState
 from rota.core.jobs.explain import why
 from rota.core.jobs.job import Condition, Outcome, Spec
 from rota.core.states import TERMINAL, State
@@ -188,7 +189,7 @@ def test_an_idempotent_reservation_that_asks_again_at_its_end_is_over(m: Machine
 
 def test_a_reservation_whose_prologue_fails_near_its_end_is_settled_at_once() -> None:
     m = Machine(cpus=200)
-    m.world.server_hooks.prologue = True
+    m.world.use(ScriptState).prologue = True
     m.with_runner()
     job = add(m, request="core=1,walltime=0:0:20", at=m.wall + 100, retries=3)
     child = m.add("child", after=((job, Condition.OK, False),)).added[0]

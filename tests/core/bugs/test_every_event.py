@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core import engine, events
+from rota.core import events
 from rota.core.attempts.leases import LeaseRef
+from rota.core.features import BUILT_IN
 from rota.core.jobs.job import Outcome
 from rota.core.states import State
 from rota.errors import NotDone
@@ -207,7 +208,7 @@ CASES: dict[type[events.Event], tuple[Callable[[Scene], Any], Callable[[Scene], 
 
 
 def test_every_kind_of_event_is_tried() -> None:
-    assert CASES.keys() == engine._HANDLERS.keys() | {events.TimerFired}
+    assert CASES.keys() == BUILT_IN.handlers.keys() | {events.TimerFired}
 
 
 def _run(kind: type[events.Event], fatal: int) -> tuple[Scene, Lines]:

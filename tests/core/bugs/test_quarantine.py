@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rota.core import engine, events
+from rota.core.features import BUILT_IN
 from rota.core.jobs.job import Outcome
 from rota.core.site.manager_pause import why_nothing_starts
 from rota.core.states import State
@@ -29,7 +30,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
     """Let a handler meet a bug, after its changes, whenever a condition holds; returns the events that did."""
 
     def spoiled(kind: type[events.Event], when: Callable[[Any], bool] = lambda _event: True) -> list[Any]:
-        handler, met = engine._HANDLERS[kind], []
+        handler, met = BUILT_IN.handlers[kind], []
 
         def bad(world: Any, turn: Any, event: Any) -> None:
             handler(world, turn, event)
@@ -37,7 +38,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
                 met.append(event)
                 raise InjectedBugError
 
-        monkeypatch.setitem(engine._HANDLERS, kind, bad)
+        monkeypatch.setitem(BUILT_IN.handlers, kind, bad)
         return met
 
     return spoiled

@@ -10,6 +10,7 @@ import pytest
 from rota.core import effects as e
 from rota.core import events
 from rota.core.attempts.leases import LeaseRef, NodeFault
+from rota.core.hooks.hook_records import ScriptState
 from rota.core.jobs.job import Outcome
 from rota.core.machines.fencing import to_fence
 from rota.core.machines.suspected_hosts import to_heal
@@ -28,8 +29,9 @@ class Scripted(Machine):
         super()._boot()
         self.scripts: list[e.RunServerScript] = []
         self.stopped: list[tuple[int, int]] = []
-        self.world.server_hooks.prologue = self.prologue
-        self.world.server_hooks.epilogue = self.epilogue
+        if self.prologue or self.epilogue:
+            scripts = self.world.use(ScriptState)
+            scripts.prologue, scripts.epilogue = self.prologue, self.epilogue
         self.world.placement.ahead = not self.prologue
 
     def with_scripts(self, *, prologue: bool = False, epilogue: bool = False) -> None:
@@ -468,10 +470,10 @@ def test_an_epilogue_follows_every_attempt_and_is_remembered_until_it_has_run() 
     (script,) = m.scripts
     assert (script.about["ROTA_OUTCOME"], script.about["ROTA_EXIT_CODE"]) == ("failed", "4")
     m.crash()
-    assert list(m.world.server_hooks.epilogues) == [(job, 1)]
+    assert list(m.world.use(ScriptState).epilogues) == [(job, 1)]
     m.scripts.append(script)
     m.ends(script, "exit 1")
-    assert m.world.server_hooks.epilogues == {}
+    assert m.world.use(ScriptState).epilogues == {}
     assert "server_epilogue" in [event.kind for event in m.store.events(job)]
     for model in m.runners.values():
         m.join(model)

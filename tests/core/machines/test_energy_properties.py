@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core import events
+from rota.core.machines.node_energy import NodeEnergy
 from rota.core.states import State
 from tests.core.sleepers import RULES, Cluster
 from tests.dose import dose
@@ -50,7 +51,7 @@ def test_nothing_is_ever_sent_to_a_node_that_sleeps_and_every_job_runs_in_the_en
             case _:
                 pass
         c.pump()
-    c.rules = c.world.energy = msgspec.structs.replace(RULES, sleep_after_s=1e9)
+    c.rules = c.world.use(NodeEnergy).rules = msgspec.structs.replace(RULES, sleep_after_s=1e9)
     for _ in range(200):
         if not any(c.state(job) not in (State.COMPLETE, State.FAILED) for job in jobs):
             break

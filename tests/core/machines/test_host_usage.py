@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rota.core import events
-from rota.core.machines.host_usage import mark_hosts_unseen, record_host_states
+from rota.core.machines.host_usage import HostUsage, mark_hosts_unseen, record_host_states
 from rota.core.turn import Batch, Turn
 from rota.plan.size import Capacity
 from tests.core.machine import Machine
@@ -77,7 +77,7 @@ def test_a_restart_goes_on_where_it_was() -> None:
     tick(machine)
     before = states(machine)
     machine.crash()
-    assert machine.world.host_states == {"h1": ("idle", 1_001_000_000)}
+    assert machine.world.use(HostUsage).states == {"h1": ("idle", 1_001_000_000)}
     for runner in machine.runners.values():
         machine.join(runner)
     tick(machine)
@@ -155,7 +155,7 @@ def test_a_host_that_is_not_ours_any_more_is_gone() -> None:
     tick(machine)
     tick(machine)
     assert [state for _at, state in states(machine, "h9")] == ["away", "gone"]
-    assert "h9" not in machine.world.host_states
+    assert "h9" not in machine.world.use(HostUsage).states
 
 
 def test_when_the_manager_stops_nobody_sees_its_hosts_but_what_is_written_down_goes_on() -> None:

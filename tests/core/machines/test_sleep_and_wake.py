@@ -9,6 +9,7 @@ import pytest
 
 from rota.core import events
 from rota.core.machines.energy_rules import EnergyRules, KeepAlive, parse_keep_alive
+from rota.core.machines.node_energy import NodeEnergy
 from rota.errors import BadInput
 from rota.plan.size import Size
 from tests.core.machine import Machine
@@ -72,7 +73,7 @@ def test_a_node_on_which_nothing_is_planned_for_long_sleeps_and_is_woken_for_it_
 
 def test_the_host_of_the_manager_never_sleeps() -> None:
     m = Machine(hosts=1)
-    m.world.energy = RULES
+    m.world.use(NodeEnergy).rules = RULES
     m.with_runner()
     for _ in range(100):
         m.advance(30.0)

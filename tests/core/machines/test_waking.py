@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from rota.core import events
+from rota.core.machines.node_energy import NodeEnergy
 from rota.core.states import State
 from tests.core.sleepers import RULES, Cluster
 
@@ -211,7 +212,7 @@ def test_a_reservation_begins_with_fewer_nodes_when_one_does_not_wake() -> None:
     c.tick(begin - c.wall + 200)
     assert c.energy() == {"h1": "", "h2": "waking"}
     assert job not in c.running()
-    c.rules = c.world.energy = msgspec.structs.replace(RULES, wake_timeout_s=1e9)
+    c.rules = c.world.use(NodeEnergy).rules = msgspec.structs.replace(RULES, wake_timeout_s=1e9)
     c.tick(begin - c.wall + 310)
     assert c.energy()["h2"] == "waking"
     assert c.runs_on(job) == "h1"

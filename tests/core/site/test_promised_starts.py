@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rota.core.site.promised_starts import MOVED, moves_text, parse_moves
+from rota.core.site.promised_starts import MOVED, PromisedStarts, moves_text, parse_moves
 from rota.manager.views.rows import together
 from rota.store.base import StoredEvent
 from rota.wire.views import StoryLine
@@ -78,12 +78,12 @@ def test_nothing_is_remembered_of_a_promise_that_is_moved_no_more(m: Machine) ->
     add(m, request="core=1,walltime=10m")
     overtake(m)
     overtake(m)
-    assert m.world.moves_noted
-    assert m.world.moves_pending
+    assert m.world.use(PromisedStarts).noted
+    assert m.world.use(PromisedStarts).pending
     for _ in range(2):
         m.advance(1.0)
-    assert not m.world.moves_noted
-    assert not m.world.moves_pending
+    assert not m.world.use(PromisedStarts).noted
+    assert not m.world.use(PromisedStarts).pending
 
 
 def test_a_job_that_has_left_the_queue_is_told_nothing_more_of_its_promise(m: Machine) -> None:
@@ -96,7 +96,7 @@ def test_a_job_that_has_left_the_queue_is_told_nothing_more_of_its_promise(m: Ma
     m.pump()
     assert len(lines(m, waits)) == 1
     assert lines(m, other) == []
-    assert not m.world.moves_pending
+    assert not m.world.use(PromisedStarts).pending
 
 
 def test_a_clock_that_is_set_back_keeps_nobody_from_being_told(m: Machine) -> None:

@@ -44,17 +44,18 @@ def _with_bugs(place: str, work: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _install() -> None:
-    import importlib
+    from rota.core.machines import runners
+
+    # Before the features are registered with it.
+    runners.check_silence = _with_bugs("check_silence", runners.check_silence)
 
     from rota.core import engine
+    from rota.core.features import BUILT_IN
     from rota.manager.loop.perform import Performer
 
-    for kind, handler in list(engine._HANDLERS.items()):
-        engine._HANDLERS[kind] = _with_bugs(kind.__name__, handler)
-    for place in ("rota.core.engine:grant_leases", "rota.core.machines.runners:check_silence"):
-        module, _, name = place.partition(":")
-        owner = importlib.import_module(module)
-        setattr(owner, name, _with_bugs(name, getattr(owner, name)))
+    engine.grant_leases = _with_bugs("grant_leases", engine.grant_leases)
+    for kind, handler in list(BUILT_IN.handlers.items()):
+        BUILT_IN.handlers[kind] = _with_bugs(kind.__name__, handler)
     perform = Performer._perform
 
     def performed(self: Performer, effect: Any) -> None:

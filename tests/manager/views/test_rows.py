@@ -10,6 +10,7 @@ import pytest
 
 from rota.cli.render.job_text import ran_s
 from rota.core.admission.terms import modified
+from rota.core.attempts.parts import closing_jobs
 from rota.errors import BadInput
 from rota.manager.views import rows
 from rota.manager.views.queries import Queries
@@ -94,7 +95,7 @@ def test_the_hosts_of_a_job_that_only_waits_for_its_parts_are_still_shown():
     m, runners, job = running(2)
     silence(m, runners, "h2")
     m.end(job)
-    assert m.world.closing == {job}
+    assert closing_jobs(m.world) == {job}
     assert _hosts(m, job) == ("h1", ["h1", "h2"])
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.core.attempts.parts import closing_jobs
 from rota.core.jobs.job import Element, Job, Spec
 from rota.core.states import State
 from rota.errors import BadInput
@@ -178,7 +179,7 @@ def test_a_job_that_only_waits_for_its_parts_is_found_by_its_state_and_its_hosts
     silence(m, runners, "h3")
     m.end(job)
     assert m.state(job) is State.LOST
-    assert m.world.closing == {job}
+    assert closing_jobs(m.world) == {job}
     for word in ("state=lost", "host=h1", "host=h2", "state=lost,host=h3"):
         assert _found(m, word) == [[job], [job]]
 

@@ -18,6 +18,7 @@ from rota.core.accounts.accounting import (
 )
 from rota.core.accounts.amounts import cores_of
 from rota.core.attempts.parts import all_leased
+from rota.core.attempts.suspension import is_suspending
 from rota.core.restart import Restart
 from rota.core.world import World
 from rota.plan.policy.decay import Usage
@@ -70,7 +71,7 @@ def usage_now(world: World, fair_share: FairShare, wall: float) -> Usage:
     found = Usage.of(world.usage_history, wall, half_life_s=fair_share.half_life_s, window_s=fair_share.window_s)
     for job in {job.id: job for job, _host in all_leased(world)}.values():
         lease = job.lease
-        if lease is not None and lease.started_at is not None and job.id not in world.suspending:
+        if lease is not None and lease.started_at is not None and not is_suspending(world, job.id):
             spec = job.spec
             cores = cores_of(job.size, lease.given) / CORE
             found.charge((spec.user, spec.project), cores, min(wall, lease.started_at), wall)

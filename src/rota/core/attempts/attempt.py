@@ -9,12 +9,11 @@ import msgspec
 
 from rota.core.accounts.accounting import account_attempt, count_start
 from rota.core.attempts.leases import Finished, HeldLease, LeaseRef, Phase, Started
-from rota.core.attempts.parts import await_parts, close_parts, lease_hosts, silent_hosts, store_parts
+from rota.core.attempts.parts import await_parts, close_parts, lease_hosts, silent_hosts
 from rota.core.attempts.reported_times import in_lease, timed
 from rota.core.attempts.seats import adopt_seat, close_seat, count_unseated
 from rota.core.attempts.suspension_phases import QUEUED, THAWING, is_suspended, pause_of, suspended_s
 from rota.core.effects import NotifyStarted
-from rota.core.hooks.server_scripts import begin_epilogue, forget_prologue
 from rota.core.jobs.dependencies import (
     end_job,
     enter_waiting,
@@ -106,8 +105,8 @@ def void_attempt(
     then: AttemptEnd = AttemptEnd(State.READY),  # noqa: B008, frozen
 ) -> None:
     """End a lease that was never executed: the job waits again and no retry is used."""
-    if job.id in world.server_hooks.running:
-        forget_prologue(world, turn, job)
+    for voided in world.points.lease_voided:
+        voided(world, turn, job)
     host = _leave_runner(world, job)
     turn.changes.voids.append((job.id, job.attempt))
     turn.note(job.id, job.attempt, "voided", why)
@@ -208,16 +207,15 @@ def conclude(world: World, turn: Turn, job: Job, ended: AttemptEnd, *, host: str
     """Nothing of the attempt is left on any host: free what it held and move its job on."""
     killed = job.kill
     outcome, state, reason = ended.outcome, ended.state, ended.reason
-    hooks = world.server_hooks
     wait, over = 0.0, False
     if state is State.DELAYED:
-        tries = job.tries if outcome is not None else hooks.tries.get(job.id, 1)
+        tries = job.tries if outcome is not None else ended.tries
         wait = delay_s(job.spec.backoff_s, tries, turn.random)
     if job.spec.at is not None:
         over = reservation_over(world, job, turn.wall + wait)
         state = State.FAILED if over and state is State.DELAYED else state
-    if hooks.epilogue and job.lease is not None and (hooks.prologue or outcome is not None):
-        begin_epilogue(world, turn, job, job.lease, ended, host=host)
+    for attempt_over in world.points.attempt_over:
+        attempt_over(world, turn, job, ended, host)
     _drop_lease(world, turn, job, host=host, ended=outcome is not None)
     if outcome is None:
         if killed:
@@ -284,12 +282,8 @@ def _leave_runner(world: World, job: Job) -> str:
 def _drop_lease(world: World, turn: Turn, job: Job, *, host: str, ended: bool) -> None:
     world.placement.released(host, job.need, job=job.id, ended_at=turn.mono if ended else None)
     job.lease = None
-    world.suspending.discard(job.id)
-    world.pending_extensions.discard(job.id)
-    if job.id in world.closing or job.id in world.moved_parts:
-        world.closing.discard(job.id)
-        world.moved_parts.discard(job.id)
-        store_parts(world, turn)
+    for dropped in world.points.lease_dropped:
+        dropped(world, turn, job)
     job.kill = False
     job.preempted = 0
 

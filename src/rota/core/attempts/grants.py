@@ -1,29 +1,19 @@
 """Grant leases: send the jobs that the placement chose to their runners, with the seats opened for them.
 
-A lease is withheld until the prologue on the manager's host has succeeded and all other hosts of the job are
-ready.
+A lease is withheld until everything that must precede it is done (`core.attempts.preparation`).
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from rota.core.attempts.attempt import void_attempt
 from rota.core.attempts.noop_jobs import begin_noop
-from rota.core.attempts.parts import add_parts, lease_hosts, open_parts, with_runners
+from rota.core.attempts.part_index import PartIndex
+from rota.core.attempts.parts import add_parts, lease_hosts, with_runners
+from rota.core.attempts.preparation import go_on, must_prepare
 from rota.core.attempts.seats import take_lease, take_seat
 from rota.core.effects import SendWork
-from rota.core.events import ServerScriptEnded
-from rota.core.hooks.server_scripts import (
-    EPILOGUE,
-    after_failure,
-    begin_prologue,
-    epilogue_over,
-    forget_tries,
-    send_withheld,
-)
 from rota.core.jobs.job import Lease
-from rota.core.site.manager_pause import starts_nothing
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import World, move
@@ -61,8 +51,12 @@ def _lease(world: World, turn: Turn, placed: Placed, work: dict[str, SendWork]) 
     id, given, seat = placed.job, placed.given, placed.seat
     job = world.jobs[id]
     noop = given is not None and given.elsewhere and "noop" in job.spec.types
+    others = lease_hosts(given) if given is not None else ()
+    if others:
+        world.use(PartIndex)
     # The seat of a withheld lease is withheld with it: a runner gives back a seat without work.
-    withheld = seat if not noop and (world.server_hooks.prologue or (given and lease_hosts(given))) else None
+    preparations = world.points.preparation
+    withheld = seat if preparations and not noop and must_prepare(world, job, given) else None
     if seat is not None:
         holder = world.runners[world.runner_at[seat.host]]
         take_seat(holder, seat.seat, seat.size)
@@ -88,39 +82,13 @@ def _lease(world: World, turn: Turn, placed: Placed, work: dict[str, SendWork]) 
         (id, job.attempt, token, runner.id, placed.host, turn.wall, job.spec_id, size, what)
     )
     if withheld is not None:
-        if others := lease_hosts(given):
+        if others:
             add_parts(world, job, dict.fromkeys(others, ""))
-        if world.server_hooks.prologue:
-            begin_prologue(world, turn, job)
-        else:
-            open_parts(world, turn, job)
+        go_on(world, turn, job)
         return
     send = _work_for(work, runner.id)
     send.jobs.append(job)
     send.leases.append((id, job.attempt, token))
-
-
-def on_server_script_ended(world: World, turn: Turn, event: ServerScriptEnded) -> None:
-    """Send the job of a successful prologue, or void its lease. Ignored if the attempt is over already."""
-    if event.hook == EPILOGUE:
-        epilogue_over(world, turn, event.job, event.attempt, event.wrong)
-        return
-    job = world.jobs.get(event.job)
-    lease = job.lease if job is not None else None
-    if job is None or lease is None or job.attempt != event.attempt or lease.token != event.token:
-        return
-    if job.id not in world.server_hooks.running or lease.withheld is None:
-        return
-    world.server_hooks.running.discard(job.id)
-    if event.wrong:
-        then = after_failure(world, turn, job, event.wrong)
-        void_attempt(world, turn, job, f"the prologue on the manager's host failed: {event.wrong}", then=then)
-        return
-    forget_tries(world, turn, job.id)
-    if starts_nothing(world):
-        void_attempt(world, turn, job, "nothing may start now")
-    else:
-        send_withheld(world, turn, job)
 
 
 def _seats_for_unseated(world: World, turn: Turn) -> list[Opened]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.job import Job, Lease, Outcome
 
 
 class LeaseRef(Struct, frozen=True, array_like=True, gc=False):
@@ -89,3 +89,8 @@ class Finished(Struct, frozen=True, array_like=True, gc=False):
     token: int
     seat: int
     outcome: Outcome
+
+
+def ref_of(job: Job, lease: Lease) -> tuple[int, int, int]:
+    """(job, attempt, token): the name of the job's lease."""
+    return job.id, job.attempt, lease.token

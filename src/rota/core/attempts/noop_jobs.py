@@ -6,6 +6,7 @@ walltime or when it is killed.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from math import inf
 
 import msgspec
@@ -14,6 +15,7 @@ from rota.core.accounts.accounting import count_start
 from rota.core.attempts.attempt import end_attempt
 from rota.core.attempts.seats import take_lease
 from rota.core.effects import NotifyStarted
+from rota.core.feature import Feature
 from rota.core.jobs.job import Job, Lease, Outcome
 from rota.core.states import State
 from rota.core.turn import Turn
@@ -22,6 +24,26 @@ from rota.plan.placement.given import Given
 
 #: Name prefix of that runner; a host follows.
 _NOWHERE = "nowhere@"
+
+
+class NoopJobs:
+    """State of the feature `noop jobs`."""
+
+    __slots__ = ("running",)
+
+    def __init__(self) -> None:
+        self.running: set[int] = set()
+
+
+def is_noop(world: World, job: int) -> bool:
+    """Is this a running job of type noop?"""
+    return job in running_noops(world)
+
+
+def running_noops(world: World) -> Set[int]:
+    """The running jobs of type noop."""
+    found = world.find(NoopJobs)
+    return found.running if found is not None else frozenset()
 
 
 def is_noop_runner(runner: str) -> bool:
@@ -53,7 +75,7 @@ def begin_noop(world: World, turn: Turn, job: Job, host: str, given: Given) -> N
     turn.changes.starts.append((job.id, job.attempt, turn.wall, 0, 0))
     move(world, job, State.RUNNING)
     count_start(turn, job, turn.wall)
-    world.noop_jobs.add(job.id)
+    world.use(NoopJobs).running.add(job.id)
     turn.effects.append(NotifyStarted(job.id, job.attempt, runner.id))
 
 
@@ -61,7 +83,7 @@ def restore_noop(world: World, job: Job, host: str) -> None:
     """Restore a running noop job after a restart."""
     assert job.lease is not None
     take_lease(noop_runner(world, host), job)
-    world.noop_jobs.add(job.id)
+    world.use(NoopJobs).running.add(job.id)
     job.state, job.reason = State.RUNNING, None
     world.placement.adopt_lease(host, job.need)
 
@@ -70,7 +92,7 @@ def end_noop(world: World, turn: Turn, job: Job, *, reason: str, message: str) -
     """End the job and free its resources."""
     lease = job.lease
     assert lease is not None
-    world.noop_jobs.discard(job.id)
+    world.use(NoopJobs).running.discard(job.id)
     ended_at = max(turn.wall, lease.started_at or 0.0)
     outcome = Outcome(reason=reason, message=message, started_at=lease.started_at, ended_at=ended_at)
     end_attempt(world, turn, job, outcome)
@@ -81,7 +103,7 @@ def end_noop(world: World, turn: Turn, job: Job, *, reason: str, message: str) -
 
 def end_due_noops(world: World, turn: Turn) -> None:
     """End noop jobs whose walltime is over."""
-    for id in sorted(world.noop_jobs):
+    for id in sorted(running_noops(world)):
         job = world.jobs[id]
         end = _end_of(job)
         if end is not None and end <= turn.wall:
@@ -92,7 +114,7 @@ def end_due_noops(world: World, turn: Turn) -> None:
 
 def next_end(world: World) -> float | None:
     """Return the wall time at which the next noop job ends."""
-    ends = [end for id in world.noop_jobs if (end := _end_of(world.jobs[id])) is not None]
+    ends = [end for id in running_noops(world) if (end := _end_of(world.jobs[id])) is not None]
     return min(ends, default=None)
 
 
@@ -102,3 +124,6 @@ def _end_of(job: Job) -> float | None:
         return None
     walltime_s = lease.given.walltime_s if lease.given is not None else job.spec.walltime_s
     return None if walltime_s is None else lease.started_at + walltime_s
+
+
+FEATURE = Feature(name="noop jobs", state=NoopJobs, on_timer=end_due_noops, next_due=next_end)

@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from rota.core.attempts.attempt import conclude, revive, void_attempt
 from rota.core.attempts.leases import LeaseRef
+from rota.core.attempts.part_index import PartIndex
 from rota.core.attempts.parts import (
+    PREPARATION,
+    after_clock_moved,
     ask_for_part,
     drop_part,
+    drop_parts,
     forget_part,
     job_of_part,
+    jobs_with_part,
     lease_of,
     mark_part_open,
     part_at,
@@ -20,7 +25,8 @@ from rota.core.attempts.parts import (
     store_parts,
 )
 from rota.core.attempts.suspension import host_left
-from rota.core.events import RunnerReported
+from rota.core.events import RunnerJoined, RunnerReported
+from rota.core.feature import Feature
 from rota.core.jobs.job import Job
 from rota.core.machines.suspected_hosts import suspect
 from rota.core.turn import Turn
@@ -41,7 +47,7 @@ def take_part_reports(world: World, turn: Turn, runner: Runner, event: RunnerRep
             part_failed(world, turn, job, runner.host, report.message)
         elif job.lease.ended is None:
             part.runner = runner.id
-            mark_part_open(turn, job, runner.host)
+            mark_part_open(world, turn, job, runner.host)
     for ref in event.shut:
         job = job_of_part(world, runner, ref)
         part = part_at(job, runner.host) if job is not None else None
@@ -63,11 +69,11 @@ def unwanted_parts(world: World, runner: Runner, held: list[LeaseRef]) -> list[t
     return unwanted
 
 
-def agree_on_parts(world: World, turn: Turn, runner: Runner, held: list[LeaseRef]) -> None:
+def _agree_on_parts(world: World, turn: Turn, runner: Runner, event: RunnerJoined) -> None:
     """Parts that a joining runner lacks: ask it to open them, or, if the attempt has ended, count them as
     closed."""
-    named = {(ref.job, ref.attempt, ref.token) for ref in held}
-    for id in sorted(world.parts_at.get(runner.host, ())):
+    named = {(ref.job, ref.attempt, ref.token) for ref in event.parts}
+    for id in sorted(jobs_with_part(world, runner.host)):
         job = world.jobs[id]
         part, lease = part_at(job, runner.host), job.lease
         if part is None or lease is None or part.runner not in ("", runner.id):
@@ -82,7 +88,7 @@ def agree_on_parts(world: World, turn: Turn, runner: Runner, held: list[LeaseRef
 
 def ask_for_unheld(world: World, turn: Turn, runner: Runner) -> None:
     """A runner answers again: ask it to open the parts on its host that have no holder."""
-    for id in sorted(world.parts_at.get(runner.host, ())):
+    for id in sorted(jobs_with_part(world, runner.host)):
         part, lease = part_at(world.jobs[id], runner.host), world.jobs[id].lease
         if part is not None and not part.runner and lease is not None and lease.ended is None:
             ask_for_part(world, turn, world.jobs[id], runner.host)
@@ -135,15 +141,26 @@ def part_failed(world: World, turn: Turn, job: Job, host: str, why: str) -> None
         turn.note(job.id, job.attempt, "part", f"it goes on without {host}, which could not be made ready: {why}")
 
 
-def void_unheld(world: World, turn: Turn) -> None:
+def _void_unheld(world: World, turn: Turn) -> None:
     """Void leases that wait for a part on a host without a runner that answers: the jobs are planned anew."""
-    for host, ids in list(world.parts_at.items()):
+    for host, ids in list(world.use(PartIndex).at.items()):
         runner = world.runners.get(world.runner_at.get(host, ""))
         if runner is not None and not runner.silent:
             continue
         for id in sorted(ids):
             job = world.jobs[id]
-            # or will be, after its prologue
-            asked = parts_by_host(job)[host].runner or id in world.server_hooks.running
-            if lease_of(job).withheld is not None and not asked:
+            # During an earlier preparation, such as a prologue, no runner is asked for parts yet.
+            opening = lease_of(job).withheld is not None and lease_of(job).preparing == PREPARATION.name
+            if opening and not parts_by_host(job)[host].runner:
                 void_attempt(world, turn, job, f"no runner answers on {host}")
+
+
+FEATURE = Feature(
+    name="parts",
+    state=PartIndex,
+    on_timer=_void_unheld,
+    clock_moved=after_clock_moved,
+    runner_joined=_agree_on_parts,
+    preparation=PREPARATION,
+    lease_dropped=drop_parts,
+)

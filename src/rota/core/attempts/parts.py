@@ -10,18 +10,20 @@ What becomes of the job then is decided in `core.attempts.attempt`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
-from rota.core.attempts.leases import LeaseRef, PartOpened
-from rota.core.effects import CloseParts, SendParts, SendWork
+from rota.core.attempts.leases import LeaseRef, PartOpened, ref_of
+from rota.core.attempts.part_index import PartIndex
+from rota.core.attempts.preparation import go_on
+from rota.core.effects import CloseParts, SendParts
 from rota.core.jobs.job import AttemptEnd, Job, Lease, LeasePart, Reason
 from rota.core.states import State
 from rota.core.turn import Turn
-from rota.core.world import Runner, World, move, write
+from rota.core.world import Preparation, Runner, World, move, write
 from rota.plan.placement.given import Given
 from rota.plan.size import Size
 
@@ -69,18 +71,19 @@ def with_runners(world: World, given: Given | None, runner: Runner) -> Given | N
 def add_parts(world: World, job: Job, holders: dict[str, str]) -> None:
     """Record a part on each of these hosts, with its runner (empty: none yet)."""
     lease_of(job).parts = {host: LeasePart(runner) for host, runner in holders.items()}
+    at = world.use(PartIndex).at
     for host in holders:
-        world.parts_at.setdefault(host, set()).add(job.id)
+        at.setdefault(host, set()).add(job.id)
 
 
 def drop_part(world: World, job: Job, host: str) -> None:
     """Forget a part of which nothing is left and which is not needed again."""
     lease, parts = lease_of(job), parts_by_host(job)
     del parts[host]
-    there = world.parts_at[host]
-    there.discard(job.id)
-    if not there:
-        del world.parts_at[host]
+    at = world.use(PartIndex).at
+    at[host].discard(job.id)
+    if not at[host]:
+        del at[host]
     if not parts:
         lease.parts = None
 
@@ -88,7 +91,7 @@ def drop_part(world: World, job: Job, host: str) -> None:
 def forget_part(world: World, turn: Turn, job: Job, host: str) -> None:
     """Drop a part of a job that goes on, and remember that over a restart."""
     drop_part(world, job, host)
-    world.moved_parts.add(job.id)
+    world.use(PartIndex).moved.add(job.id)
     store_parts(world, turn)
 
 
@@ -96,7 +99,7 @@ def release_part(world: World, turn: Turn, job: Job, host: str) -> None:
     """Take a part from its runner. The next runner on that host is asked to open it."""
     part = parts_by_host(job)[host]
     part.runner, part.open = "", False
-    world.moved_parts.add(job.id)
+    world.use(PartIndex).moved.add(job.id)
     store_parts(world, turn)
 
 
@@ -104,7 +107,7 @@ def parts_of(world: World, runner: Runner) -> list[Job]:
     """The jobs of which this runner holds a part."""
     return [
         job
-        for id in sorted(world.parts_at.get(runner.host, ()))
+        for id in sorted(jobs_with_part(world, runner.host))
         if (part := part_at(job := world.jobs[id], runner.host)) is not None and part.runner == runner.id
     ]
 
@@ -139,18 +142,25 @@ def job_of_part(world: World, runner: Runner, ref: LeaseRef | PartOpened) -> Job
     return job if part_at(job, runner.host) is not None else None
 
 
-def ref_of(job: Job, lease: Lease) -> tuple[int, int, int]:
-    """(job, attempt, token): the name of the job's lease."""
-    return job.id, job.attempt, lease.token
-
-
 def all_leased(world: World) -> Iterator[tuple[Job, str]]:
     """Every job that holds resources, with its first host, including jobs that only wait for their parts."""
     for runner in world.runners.values():
         for id in runner.leases:
             yield world.jobs[id], runner.host
-    for id in world.closing:
+    for id in closing_jobs(world):
         yield world.jobs[id], lease_of(world.jobs[id]).host
+
+
+def jobs_with_part(world: World, host: str) -> Set[int]:
+    """The jobs with a part on this host."""
+    index = world.find(PartIndex)
+    return index.at.get(host, frozenset()) if index is not None else frozenset()
+
+
+def closing_jobs(world: World) -> Set[int]:
+    """The jobs whose attempt has ended and whose parts have not."""
+    index = world.find(PartIndex)
+    return index.closing if index is not None else frozenset()
 
 
 # ------------------------------------------------------------------ opening
@@ -175,25 +185,21 @@ def ask_for_part(world: World, turn: Turn, job: Job, host: str) -> None:
     part.runner, part.open = runner, False
     turn.effects.append(SendParts(runner, [job], [ref_of(job, lease)]))
     if runner not in (lease.given.runners if lease.given is not None else ()):
-        world.moved_parts.add(job.id)
+        world.use(PartIndex).moved.add(job.id)
         store_parts(world, turn)
 
 
-def mark_part_open(turn: Turn, job: Job, host: str) -> None:
-    """Mark a part as open. When all are, send the lease to its first host."""
-    parts, lease = parts_by_host(job), lease_of(job)
+def mark_part_open(world: World, turn: Turn, job: Job, host: str) -> None:
+    """Mark a part as open. When all are, the lease can be sent to its first host."""
+    parts = parts_by_host(job)
     parts[host].open = True
-    seat = lease.withheld
     waiting = [host for host, part in parts.items() if not part.open]
-    if seat is None:
+    if lease_of(job).withheld is None:
         return
     if waiting:
         job.reason = Reason("parts", f"waiting for {_named(waiting)} to be ready")
         return
-    lease.withheld = None
-    if job.state is State.STARTING:
-        job.reason = None
-    turn.effects.append(SendWork(lease.runner, [seat], [job], [ref_of(job, lease)]))
+    go_on(world, turn, job)
 
 
 # ------------------------------------------------------------------ closing
@@ -211,7 +217,7 @@ def close_parts(world: World, turn: Turn, job: Job, ended: AttemptEnd, *, host: 
     if lease.parts is None:
         return False
     lease.ended, lease.host = ended, host
-    world.closing.add(job.id)
+    world.use(PartIndex).closing.add(job.id)
     for part in lease.parts.values():
         turn.effects.append(CloseParts(part.runner, [ref_of(job, lease)]))
     await_parts(world, turn, job)
@@ -264,7 +270,8 @@ def _named(hosts: Iterable[str]) -> str:
 def store_parts(world: World, turn: Turn) -> None:
     """Write what the rows of attempts do not record about parts."""
     kept = []
-    for id in sorted(world.closing | world.moved_parts):
+    index = world.use(PartIndex)
+    for id in sorted(index.closing | index.moved):
         job = world.jobs[id]
         lease = lease_of(job)
         assert lease.given is not None
@@ -298,3 +305,26 @@ def first_holders(given: Given | None) -> dict[str, str]:
     if given is None or len(given.runners) < 2:
         return {}  # written by a version without parts
     return dict(zip(lease_hosts(given), given.runners[1:], strict=True))
+
+
+def after_clock_moved(world: World, turn: Turn, _by: float) -> None:
+    """Store the new times of leases that only the stored parts have."""
+    index = world.use(PartIndex)
+    if index.closing or index.moved:
+        store_parts(world, turn)
+
+
+def _has_parts(_world: World, _job: Job, given: Given | None) -> bool:
+    return bool(lease_hosts(given))
+
+
+def drop_parts(world: World, turn: Turn, job: Job) -> None:
+    """The job's lease is gone: its parts need not be remembered."""
+    index = world.use(PartIndex)
+    if job.id in index.closing or job.id in index.moved:
+        index.closing.discard(job.id)
+        index.moved.discard(job.id)
+        store_parts(world, turn)
+
+
+PREPARATION: Final = Preparation(name="parts", wanted=_has_parts, begin=open_parts)

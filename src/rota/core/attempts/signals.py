@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rota.core.answers import Acted
+from rota.core.attempts.noop_jobs import is_noop
 from rota.core.attempts.suspension import runners_of
 from rota.core.effects import SendReply, SignalAttempts
 from rota.core.events import JobsSignalled
@@ -36,7 +37,7 @@ def on_jobs_signalled(world: World, turn: Turn, event: JobsSignalled) -> None:
     changed, unchanged = [], []
     for id in event.jobs:
         job = world.jobs.get(id)
-        if job is None or job.state is not State.RUNNING or job.lease is None or id in world.noop_jobs:
+        if job is None or job.state is not State.RUNNING or job.lease is None or is_noop(world, id):
             unchanged.append(id)
             continue
         changed.append(id)

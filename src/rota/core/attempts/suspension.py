@@ -14,12 +14,16 @@ import msgspec
 
 from rota.core.answers import Acted
 from rota.core.attempts.attempt import leased_job
-from rota.core.attempts.leases import LeaseRef, Paused
-from rota.core.attempts.parts import job_of_part, ref_of, store_parts
+from rota.core.attempts.grant_indexes import Extensions, Suspensions
+from rota.core.attempts.leases import LeaseRef, Paused, ref_of
+from rota.core.attempts.noop_jobs import is_noop
+from rota.core.attempts.part_index import PartIndex
+from rota.core.attempts.parts import job_of_part, store_parts
 from rota.core.attempts.reported_times import in_lease
 from rota.core.attempts.suspension_phases import FREEZING, FROZEN, QUEUED, THAWING, is_suspended, left_s, pause_of
 from rota.core.effects import SendReply, SuspendAttempts
-from rota.core.events import JobsResumed, JobsSuspended
+from rota.core.events import JobsResumed, JobsSuspended, RunnerJoined
+from rota.core.feature import Feature
 from rota.core.jobs.job import Job, Lease, Reason
 from rota.core.states import State
 from rota.core.turn import Turn
@@ -53,7 +57,7 @@ def _suspend(world: World, turn: Turn, job: Job, *, keep: bool, user: str) -> bo
     lease = job.lease
     if lease is None or job.kill or job.preempted or lease.ended is not None:
         return False
-    if job.id in world.noop_jobs:
+    if is_noop(world, job.id):
         return False  # it executes nothing
     pause = pause_of(lease)
     if job.state is State.RUNNING and pause.phase == "":
@@ -220,7 +224,8 @@ def _cannot_be_frozen(world: World, turn: Turn, job: Job, lease: Lease) -> None:
 
 def repeat_orders(world: World, turn: Turn, runner: Runner) -> None:
     """Repeat the orders about its attempts to a runner that joined; it reports how they are."""
-    for id in sorted(world.suspending):
+    suspensions = world.find(Suspensions)
+    for id in sorted(suspensions.jobs) if suspensions is not None else ():
         job = world.jobs[id]
         if job.lease is not None and runner.id in _holders(world, job.lease):
             pause = pause_of(job.lease)
@@ -260,20 +265,22 @@ def change_grant(world: World, turn: Turn, job: Job, **changes: Any) -> None:
     text = msgspec.json.encode(lease.given).decode()
     turn.changes.regiven[job.id, job.attempt] = (job.id, job.attempt, text)
     index_attempt(world, job, lease)
-    if job.id in world.moved_parts:
+    if (parts := world.find(PartIndex)) is not None and (job.id in parts.moved or job.id in parts.closing):
         store_parts(world, turn)
 
 
 def index_attempt(world: World, job: Job, lease: Lease) -> None:
     """Index attempts to be looked at when a runner joins or time passes."""
     if pause_of(lease).phase:
-        world.suspending.add(job.id)
-    else:
-        world.suspending.discard(job.id)
-    if lease.given is not None and lease.given.more_s:
-        world.pending_extensions.add(job.id)
-    else:
-        world.pending_extensions.discard(job.id)
+        world.use(Suspensions).jobs.add(job.id)
+    elif (suspensions := world.find(Suspensions)) is not None:
+        suspensions.jobs.discard(job.id)
+    if lease.given is not None and (lease.given.changed or lease.given.more_s):
+        extensions = world.use(Extensions)
+        if lease.given.more_s:
+            extensions.jobs.add(job.id)
+        else:
+            extensions.jobs.discard(job.id)
 
 
 def restore_suspension(world: World, job: Job, lease: Lease) -> None:
@@ -294,3 +301,42 @@ def runners_of(world: World, job: Job) -> list[tuple[str, LeaseRef]]:
     if lease is None:
         return []
     return [(runner, LeaseRef(*ref_of(job, lease))) for runner in _holders(world, lease)]
+
+
+# ------------------------------------------------------------------ registration
+
+
+def is_suspending(world: World, job: int) -> bool:
+    """Is the job suspended, being suspended or being resumed?"""
+    found = world.find(Suspensions)
+    return found is not None and job in found.jobs
+
+
+def _needs_plan(world: World) -> bool:
+    return bool(world.use(Suspensions).jobs)  # a resumed job returns to its own cores
+
+
+def _on_runner_joined(world: World, turn: Turn, runner: Runner, _event: RunnerJoined) -> None:
+    repeat_orders(world, turn, runner)
+
+
+def _shift(world: World, turn: Turn, by: float) -> None:
+    for id in sorted(world.use(Suspensions).jobs):
+        job = world.jobs[id]
+        if job.lease is not None and (since := pause_of(job.lease).since) is not None:
+            change_grant(world, turn, job, pause=msgspec.structs.replace(pause_of(job.lease), since=since + by))
+
+
+def _forget(world: World, _turn: Turn, job: Job) -> None:
+    world.use(Suspensions).jobs.discard(job.id)
+
+
+FEATURE = Feature(
+    name="suspension",
+    state=Suspensions,
+    handlers={JobsSuspended: on_jobs_suspended, JobsResumed: on_jobs_resumed},
+    clock_moved=_shift,
+    needs_plan=_needs_plan,
+    runner_joined=_on_runner_joined,
+    lease_dropped=_forget,
+)

@@ -8,11 +8,13 @@ from __future__ import annotations
 from math import floor
 
 from rota.core.answers import WalltimeSet
-from rota.core.attempts.parts import ref_of
+from rota.core.attempts.grant_indexes import Extensions
+from rota.core.attempts.leases import ref_of
 from rota.core.attempts.suspension import change_grant
 from rota.core.attempts.suspension_phases import pause_of, suspended_s, walltime_of
 from rota.core.effects import ChangeWalltime, SendReply
-from rota.core.events import WalltimeAsked
+from rota.core.events import RunnerJoined, WalltimeAsked
+from rota.core.feature import Feature
 from rota.core.jobs.job import Job, Lease
 from rota.core.states import State
 from rota.core.turn import Turn
@@ -77,7 +79,7 @@ def _grant(world: World, turn: Turn, job: Job, lease: Lease, wanted: float, *, f
 
 def grant_pending(world: World, turn: Turn) -> None:
     """Try again to grant pending extensions."""
-    for id in sorted(world.pending_extensions):
+    for id in sorted(world.use(Extensions).jobs):
         job = world.jobs[id]
         lease = job.lease
         if job.state is State.RUNNING and lease is not None and lease.given is not None:
@@ -85,7 +87,7 @@ def grant_pending(world: World, turn: Turn) -> None:
             _grant(world, turn, job, lease, wanted, force=False)
 
 
-def repeat_walltimes(world: World, turn: Turn, runner: Runner) -> None:
+def _repeat_walltimes(world: World, turn: Turn, runner: Runner, _event: RunnerJoined) -> None:
     """Repeat changed walltimes to a runner that joined: the messages may not have reached it."""
     for id in sorted(runner.leases):
         job = world.jobs[id]
@@ -94,3 +96,17 @@ def repeat_walltimes(world: World, turn: Turn, runner: Runner) -> None:
             walltime_s = lease.given.walltime_s
             if walltime_s is not None:
                 turn.effects.append(ChangeWalltime(runner.id, ref_of(job, lease), walltime_s))
+
+
+def _forget(world: World, _turn: Turn, job: Job) -> None:
+    world.use(Extensions).jobs.discard(job.id)
+
+
+FEATURE = Feature(
+    name="walltimes",
+    state=Extensions,
+    handlers={WalltimeAsked: on_walltime_asked},
+    on_timer=grant_pending,
+    runner_joined=_repeat_walltimes,
+    lease_dropped=_forget,
+)

@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
-from rota.core.attempts.parts import open_parts, ref_of
-from rota.core.effects import RunServerScript, SendWork, StopServerScript
-from rota.core.hooks.hook_records import Epilogue, StoredHooks
+from rota.core.attempts.leases import ref_of
+from rota.core.effects import RunServerScript, StopServerScript
+from rota.core.hooks.hook_records import Epilogue, ScriptState, StoredHooks
 from rota.core.jobs.job import AttemptEnd, Job, Lease, Reason
 from rota.core.jobs.report_groups import first_of
 from rota.core.restart import Restart
@@ -35,56 +35,45 @@ def begin_prologue(world: World, turn: Turn, job: Job) -> None:
     assert lease is not None
     move(world, job, State.STARTING)
     job.reason = Reason("server_prologue", "the prologue on the manager's host runs")
-    world.server_hooks.running.add(job.id)
+    world.use(ScriptState).running.add(job.id)
     host = world.runners[lease.runner].host
     turn.effects.append(RunServerScript(PROLOGUE, *ref_of(job, lease), _about(job, lease, host)))
 
 
-def send_withheld(world: World, turn: Turn, job: Job) -> None:
-    """Send a withheld lease whose prologue is done, unless it still waits for parts on other hosts."""
-    lease = job.lease
-    assert lease is not None
-    assert lease.withheld is not None
-    if lease.parts is not None:
-        open_parts(world, turn, job)
-        return
-    seat, lease.withheld = lease.withheld, None
-    if job.state is State.STARTING:
-        job.reason = None
-    turn.effects.append(SendWork(lease.runner, [seat], [job], [ref_of(job, lease)]))
-
-
 def forget_prologue(world: World, turn: Turn, job: Job) -> None:
     """Stop the prologue of a lease that ended before it was sent."""
-    if job.id in world.server_hooks.running:
-        world.server_hooks.running.discard(job.id)
+    running = world.use(ScriptState).running
+    if job.id in running:
+        running.discard(job.id)
         turn.effects.append(StopServerScript(job.id, job.attempt))
 
 
 def after_failure(world: World, turn: Turn, job: Job, wrong: str) -> AttemptEnd:
     """Decide what becomes of a job whose prologue failed."""
-    hooks = world.server_hooks
+    hooks = world.use(ScriptState)
     tries = hooks.tries[job.id] = hooks.tries.get(job.id, 0) + 1
     turn.note(job.id, job.attempt, "server_prologue", wrong)
     if tries < MOST_TRIES:
         store_hooks(world, turn)
-        return AttemptEnd(State.DELAYED, Reason("server_prologue", wrong))
+        return AttemptEnd(State.DELAYED, Reason("server_prologue", wrong), tries=tries)
     forget_tries(world, turn, job.id)
     return AttemptEnd(State.FAILED, Reason("server_prologue", f"{wrong} ({tries} times)"))
 
 
 def forget_tries(world: World, turn: Turn, job: int) -> None:
     """The prologue succeeded or the job failed: count its failures from zero again."""
-    if world.server_hooks.tries.pop(job, None) is not None:
+    if world.use(ScriptState).tries.pop(job, None) is not None:
         store_hooks(world, turn)
 
 
 # ------------------------------------------------------------------ epilogue
 
 
-def begin_epilogue(world: World, turn: Turn, job: Job, lease: Lease, ended: AttemptEnd, *, host: str) -> None:
-    """Start the epilogue of an attempt of which nothing is left on any host."""
-    outcome = ended.outcome
+def begin_epilogue(world: World, turn: Turn, job: Job, ended: AttemptEnd, host: str) -> None:
+    """Start the epilogue, if the site has one, of an attempt of which nothing is left on any host."""
+    hooks, outcome, lease = world.use(ScriptState), ended.outcome, job.lease
+    if not hooks.epilogue or lease is None or (outcome is None and not hooks.prologue):
+        return
     about = _about(job, lease, host)
     # The script is told how the attempt ended, not whether the job is tried again.
     word = "voided" if outcome is None else "failed" if ended.state is State.DELAYED else ended.state.label
@@ -95,14 +84,14 @@ def begin_epilogue(world: World, turn: Turn, job: Job, lease: Lease, ended: Atte
         ("ROTA_SIGNAL", outcome.signal if outcome is not None else None),
     ):
         about[name] = "" if value is None else str(value)
-    world.server_hooks.epilogues[job.id, job.attempt] = Epilogue(job.id, job.attempt, about)
+    hooks.epilogues[job.id, job.attempt] = Epilogue(job.id, job.attempt, about)
     store_hooks(world, turn)
     turn.effects.append(RunServerScript(EPILOGUE, job.id, job.attempt, lease.token, about))
 
 
 def epilogue_over(world: World, turn: Turn, job: int, attempt: int, wrong: str) -> None:
     """The epilogue has run. A failure is only a line in the job's story."""
-    if world.server_hooks.epilogues.pop((job, attempt), None) is None:
+    if world.use(ScriptState).epilogues.pop((job, attempt), None) is None:
         return
     store_hooks(world, turn)
     if wrong:
@@ -114,7 +103,7 @@ def epilogue_over(world: World, turn: Turn, job: int, attempt: int, wrong: str) 
 
 def store_hooks(world: World, turn: Turn) -> None:
     """Store what a restart must not lose about scripts."""
-    hooks = world.server_hooks
+    hooks = world.use(ScriptState)
     hooks.tries = {job: tries for job, tries in hooks.tries.items() if job in world.jobs}
     kept = StoredHooks(hooks.tries, list(hooks.epilogues.values()))
     turn.changes.meta[HOOKS] = msgspec.json.encode(kept).decode()
@@ -123,10 +112,12 @@ def store_hooks(world: World, turn: Turn) -> None:
 def restore_hooks(world: World, restart: Restart) -> None:
     """Restore what `store_hooks` stored. Prologues start again with their jobs; the caller must start the
     epilogues."""
-    if text := restart.snapshot.meta.get(HOOKS):
-        kept = msgspec.json.decode(text, type=StoredHooks)
-        world.server_hooks.tries = {job: tries for job, tries in kept.tries.items() if job in world.jobs}
-        world.server_hooks.epilogues = {(each.job, each.attempt): each for each in kept.epilogues}
+    text = restart.snapshot.meta.get(HOOKS)
+    kept = msgspec.json.decode(text, type=StoredHooks) if text else None
+    if kept is not None and (kept.tries or kept.epilogues):
+        hooks = world.use(ScriptState)
+        hooks.tries = {job: tries for job, tries in kept.tries.items() if job in world.jobs}
+        hooks.epilogues = {(each.job, each.attempt): each for each in kept.epilogues}
 
 
 def _about(job: Job, lease: Lease, host: str) -> dict[str, str]:

@@ -9,9 +9,10 @@ from heapq import heappush
 
 from rota.core.answers import Acted
 from rota.core.attempts.attempt import end_attempt, void_attempt
-from rota.core.attempts.noop_jobs import end_noop
+from rota.core.attempts.leases import ref_of
+from rota.core.attempts.noop_jobs import end_noop, is_noop
 from rota.core.attempts.part_events import part_shut
-from rota.core.attempts.parts import await_parts, forget_part, is_silent, ref_of
+from rota.core.attempts.parts import await_parts, forget_part, is_silent, jobs_with_part
 from rota.core.attempts.seats import vacate_seat
 from rota.core.effects import CloseParts, KillAttempts, NotifyReopened, SendReply
 from rota.core.events import DeathConfirmed, JobsHeld, JobsKilled, JobsReleased, JobsRetried
@@ -49,7 +50,7 @@ def kill_on_hosts(world: World, turn: Turn, hosts: set[str], *, why: str) -> Non
     kills: dict[str, list[tuple[int, int, int]]] = {}
     there = {id for runner in world.runners.values() if runner.host in hosts for id in runner.leases}
     for host in hosts:
-        there |= world.parts_at.get(host, set())
+        there |= jobs_with_part(world, host)
     for runner in world.runners.values():
         there |= {id for id in runner.leases if _holds_some_of(world.jobs[id], hosts)}
     for id in sorted(there):
@@ -70,7 +71,7 @@ def _kill(
     world: World, turn: Turn, job: Job, lease: Lease, why: str, kills: dict[str, list[tuple[int, int, int]]]
 ) -> None:
     job.kill = True
-    if job.id in world.noop_jobs:
+    if is_noop(world, job.id):
         end_noop(world, turn, job, reason="kill_requested", message=why)
         return
     if lease.ended is not None:

@@ -138,6 +138,7 @@ class AttemptEnd(Struct, frozen=True, array_like=True, gc=False):
     reason: Reason | None = None
     again: str = ""  #: why it is queued again without using a retry
     outcome: Outcome | None = None  #: None: it was never executed
+    tries: int = 1  #: of one that was never executed: failed preparations in a row, which set the delay
 
 
 class Lease(Struct, gc=False):
@@ -152,7 +153,8 @@ class Lease(Struct, gc=False):
     restored: bool = False  #: from a backup: a runner that does not hold it proves nothing
     given: Given | None = None  #: the planner's grant; None: a seat of the job's size
     parts: dict[str, LeasePart] | None = None  #: host → part that may still be there (`core.attempts.parts`)
-    withheld: Opened | None = None  #: its seat, until all parts are open and the lease is sent
+    withheld: Opened | None = None  #: its seat, until everything is prepared and the lease is sent
+    preparing: str = ""  #: the preparation that is under way (`core.attempts.preparation`)
     ended: AttemptEnd | None = None  #: set once it is over on its first host
     host: str = ""  #: its first host, once it is over there
     broken: str = ""  #: why it is being ended: one of its parts is gone

@@ -17,8 +17,9 @@ from rota.core.states import WAITING
 from rota.core.submit.identity import redefined_keys
 from rota.core.submit.parents import redefined_after, refuse_cycles
 from rota.core.submit.rewiring import reevaluate_waiting, rewire, unlink, update_ancestry
+from rota.core.submit.upload import Upload
 from rota.core.turn import Turn
-from rota.core.world import NO_JOB, Upload, World
+from rota.core.world import NO_JOB, World
 from rota.errors import BadInput
 
 #: Characters of the former command in a job's story.

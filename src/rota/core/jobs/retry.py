@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from rota.core.jobs.job import Job, Outcome
+from rota.core.site.reservations import granted
 from rota.core.world import World
 from rota.plan.language.request_parser import parse_request
 
@@ -50,8 +51,8 @@ def reservation_over(world: World, job: Job, at: float) -> bool:
         return False
     walltime_s, request = job.spec.walltime_s, job.spec.request
     if request:
-        granted = world.reserved.get(job.id)
-        chosen = granted.alternative if granted is not None and granted.alternative < len(request) else 0
+        found = granted(world, job.id)
+        chosen = found.alternative if found is not None and found.alternative < len(request) else 0
         walltime_s = parse_request(request[chosen]).walltime_s or walltime_s
     return at >= began + (job.size.time_s if walltime_s is None else walltime_s)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rota.core.attempts.attempt import end_as_lost, void_attempt
 from rota.core.attempts.part_events import part_gone
-from rota.core.attempts.parts import part_at
+from rota.core.attempts.parts import jobs_with_part, part_at
 from rota.core.effects import KillAttempts
 from rota.core.events import HostFenced
 from rota.core.machines.runners import retire_idle
@@ -21,7 +21,7 @@ def to_fence(world: World) -> list[str]:
 def _has_jobs(world: World, runner: Runner) -> bool:
     if runner.leases:
         return True
-    parts = (part_at(world.jobs[id], runner.host) for id in world.parts_at.get(runner.host, ()))
+    parts = (part_at(world.jobs[id], runner.host) for id in jobs_with_part(world, runner.host))
     return any(part is not None and part.runner == runner.id for part in parts)
 
 
@@ -45,7 +45,7 @@ def on_host_fenced(world: World, turn: Turn, event: HostFenced) -> None:
                 # If the runner lives after all, it must not go on with it.
                 turn.effects.append(KillAttempts(runner.id, [(id, job.attempt, lease.token)]))
                 end_as_lost(world, turn, job, why)
-    for id in sorted(world.parts_at.get(host, ())):
+    for id in sorted(jobs_with_part(world, host)):
         part_gone(world, turn, world.jobs[id], host, why)
     for runner in there:
         if runner.id in world.runners:

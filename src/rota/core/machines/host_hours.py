@@ -5,6 +5,8 @@ The planner knows both in advance (`plan.site.availability`). This is for jobs t
 
 from __future__ import annotations
 
+from rota.core.feature import Feature
+from rota.core.machines.closed_hosts import ClosedHosts, closed_hosts
 from rota.core.machines.nodes import update_usable
 from rota.core.turn import Turn
 from rota.core.world import World
@@ -25,11 +27,12 @@ def update_closed_hosts(world: World, turn: Turn) -> None:
         for host, its in records[kind].items()
         if its.get("hours") or its.get("available_until") is not None
     }
-    if not limited and not world.closed_hosts:
+    state = world.use(ClosedHosts)
+    if not limited and not state.hosts:
         return
     closed = {host for host in limited if _is_closed(world, host, turn)}
-    changed = closed ^ world.closed_hosts
-    world.closed_hosts = closed
+    changed = closed ^ state.hosts
+    state.hosts = closed
     for host in changed:
         update_usable(world, host)
 
@@ -43,9 +46,10 @@ def _is_closed(world: World, host: str, turn: Turn) -> bool:
 
 
 def _is_open(world: World, hours: str, turn: Turn) -> bool:
-    known = world.hours_now.get(hours)
+    hours_now = world.use(ClosedHosts).hours_now
+    known = hours_now.get(hours)
     if known is None or not known[1] <= turn.wall < known[2]:
-        known = world.hours_now[hours] = _stretch(hours, Clock(world.zone), turn.wall)
+        known = hours_now[hours] = _stretch(hours, Clock(world.zone), turn.wall)
     return known[0]
 
 
@@ -55,3 +59,22 @@ def _stretch(hours: str, clock: Clock, at: float) -> tuple[bool, float, float]:
     if spans and spans[0][0] <= at:
         return False, at, spans[0][1]
     return True, at, spans[0][0] if spans else at + _AHEAD_S
+
+
+def _forget_hours(world: World, _turn: Turn, _by: float) -> None:
+    world.use(ClosedHosts).hours_now.clear()
+
+
+def _is_closed_now(world: World, host: str) -> bool:
+    return host in closed_hosts(world)
+
+
+#: Always in use: any record of a host or node may have hours.
+FEATURE = Feature(
+    name="host hours",
+    state=ClosedHosts,
+    always=True,
+    on_timer=update_closed_hosts,
+    clock_moved=_forget_hours,
+    closes_host=_is_closed_now,
+)

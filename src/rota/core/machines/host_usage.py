@@ -9,6 +9,9 @@ from collections.abc import Collection
 from typing import Final
 
 from rota.core.accounts.accounting import micros
+from rota.core.attempts.parts import jobs_with_part
+from rota.core.feature import Feature
+from rota.core.machines.closed_hosts import closed_hosts
 from rota.core.restart import Restart
 from rota.core.turn import Turn
 from rota.core.world import World
@@ -29,10 +32,26 @@ STATES: Final = (BUSY, DRAINING, IDLE, DRAINED, SUSPECTED, CLOSED, ASLEEP, AWAY,
 RETURN_S: Final = 60.0
 
 
+class HostUsage:
+    """State of the feature `host usage`."""
+
+    __slots__ = ("awaited", "awaited_until", "states")
+
+    def __init__(self) -> None:
+        self.states: dict[
+            str, tuple[str, int]
+        ] = {}  #: host → (state, since when in microseconds), as last written
+        #: After a restart: hosts whose runners may still come back, and until when (monotonic) to wait for them;
+        #: None: the wait has not begun.
+        self.awaited: set[str] = set()
+        self.awaited_until: float | None = None
+
+
 def restore_host_states(world: World, restart: Restart) -> None:
     """Restore the last written states. Hosts whose runners answered are awaited."""
-    world.host_states = dict(restart.snapshot.host_states)
-    world.awaited_hosts = {host for host, (state, _at) in world.host_states.items() if state != AWAY}
+    usage = world.use(HostUsage)
+    usage.states = dict(restart.snapshot.host_states)
+    usage.awaited = {host for host, (state, _at) in usage.states.items() if state != AWAY}
 
 
 def record_host_states(world: World, turn: Turn) -> None:
@@ -42,17 +61,18 @@ def record_host_states(world: World, turn: Turn) -> None:
     holding: dict[str, bool] = {}  #: hosts whose runner answers → has it work?
     for runner in world.runners.values():
         if runner.connected and not runner.silent:
-            there = bool(runner.leases) or runner.host in world.parts_at
+            there = bool(runner.leases or jobs_with_part(world, runner.host))
             holding[runner.host] = there or holding.get(runner.host, False)
-    if world.awaited_hosts:
-        _await_runners(world, turn, holding.keys())
-    records = world.site["host"]
+    usage = world.use(HostUsage)
+    if usage.awaited:
+        _await_runners(usage, turn, holding.keys())
+    records, closed = world.site["host"], closed_hosts(world)
     for host in world.capacity:
         state = BUSY if (busy := holding.get(host)) else AWAY if busy is None else IDLE
         if state is not AWAY:
             if (record := records.get(host)) is not None:
                 state = _unused(record, state)
-            if state is IDLE and host in world.closed_hosts:
+            if state is IDLE and host in closed:
                 state = CLOSED
         if (
             state is AWAY
@@ -60,32 +80,33 @@ def record_host_states(world: World, turn: Turn) -> None:
             and energy["state"] != "failed"
         ):
             state = ASLEEP
-        if state is AWAY and host in world.awaited_hosts:
+        if state is AWAY and host in usage.awaited:
             continue
-        known = world.host_states.get(host)
+        known = usage.states.get(host)
         if known is None or known[0] != state:
-            _write(world, turn, host, state)
-    if len(world.host_states) > len(world.capacity):
-        for host in world.host_states.keys() - world.capacity.keys():
-            if world.host_states[host][0] != GONE:
-                _write(world, turn, host, GONE)
-            del world.host_states[host]
+            _write(usage, turn, host, state)
+    if len(usage.states) > len(world.capacity):
+        for host in usage.states.keys() - world.capacity.keys():
+            if usage.states[host][0] != GONE:
+                _write(usage, turn, host, GONE)
+            del usage.states[host]
 
 
 def mark_hosts_unseen(world: World, turn: Turn) -> None:
     """The manager stops: from now on nothing is observed."""
-    for host, (state, _at) in list(world.host_states.items()):
+    usage = world.use(HostUsage)
+    for host, (state, _at) in list(usage.states.items()):
         if state in (BUSY, DRAINING, IDLE):  # other states do not depend on a running manager
-            _write(world, turn, host, UNSEEN)
+            _write(usage, turn, host, UNSEEN)
 
 
-def _await_runners(world: World, turn: Turn, there: Collection[str]) -> None:
+def _await_runners(usage: HostUsage, turn: Turn, there: Collection[str]) -> None:
     """Stop awaiting hosts whose runners came back, and all of them when the grace is over."""
-    if world.awaited_until is None:
-        world.awaited_until = turn.mono + RETURN_S
-    world.awaited_hosts.difference_update(there)
-    if turn.mono >= world.awaited_until:
-        world.awaited_hosts.clear()
+    if usage.awaited_until is None:
+        usage.awaited_until = turn.mono + RETURN_S
+    usage.awaited.difference_update(there)
+    if turn.mono >= usage.awaited_until:
+        usage.awaited.clear()
 
 
 def _unused(record: dict[str, object], state: str) -> str:
@@ -98,10 +119,20 @@ def _unused(record: dict[str, object], state: str) -> str:
     return SUSPECTED if recorded == "suspected" else DRAINED
 
 
-def _write(world: World, turn: Turn, host: str, state: str) -> None:
-    before = world.host_states.get(host)
+def _write(usage: HostUsage, turn: Turn, host: str, state: str) -> None:
+    before = usage.states.get(host)
     at = micros(turn.wall)
     if before is not None:
         at = max(at, before[1] + 1)  # the clock may have been set back
-    world.host_states[host] = (state, at)
+    usage.states[host] = (state, at)
     turn.changes.host_states.append((host, at, state))
+
+
+FEATURE = Feature(
+    name="host usage",
+    state=HostUsage,
+    always=True,
+    restore=restore_host_states,
+    on_timer=record_host_states,
+    stopping=mark_hosts_unseen,
+)

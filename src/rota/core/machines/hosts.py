@@ -5,8 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from rota.core.attempts.noop_jobs import is_noop_runner
+from rota.core.events import HostAppeared
 from rota.core.learning.estimate import largest_of
+from rota.core.machines.closed_hosts import closed_hosts
+from rota.core.machines.node_energy import NodeEnergy
 from rota.core.restart import Restart
+from rota.core.turn import Turn
 from rota.core.world import Runner, World
 from rota.plan.site.clock import Clock
 from rota.plan.site.records import KINDS
@@ -15,10 +19,18 @@ from rota.plan.site.site_builder import own_ids, site_of
 from rota.plan.size import Capacity
 
 
+def on_host_appeared(world: World, _turn: Turn, event: HostAppeared) -> None:
+    """A pool reported the capacity of a host."""
+    world.capacity[event.host] = event.capacity
+    world.placement.host_known(event.host, event.capacity)
+    world.largest = largest_of(list(world.capacity.values()))
+
+
 def site_now(world: World) -> Site:
     """Return the resources as they are now. Those of a host are usable if its runner answers."""
     runners = (each for each in world.runners.values() if each.connected and not each.silent)
     connected = {runner.host for runner in runners if not runner.leaving}
+    energy = world.find(NodeEnergy)
     return site_of(
         world.site,
         shared_hosts(world),
@@ -26,7 +38,7 @@ def site_now(world: World) -> Site:
         words={host: word for host, runner in agents(world).items() if (word := away_word(runner))},
         own=own_resources(world),
         clock=Clock(world.zone),
-        wake_s=world.energy.wake_s if world.energy.wakes else None,
+        wake_s=energy.rules.wake_s if energy is not None and energy.rules.wakes else None,
     )
 
 
@@ -82,7 +94,7 @@ def restore_site(world: World, restart: Restart) -> None:
 def may_begin_there(world: World, host: str) -> bool:
     """May jobs begin there: not drained, suspected or closed? Otherwise its free cores are no capacity."""
     record = world.site["host"].get(host, {})
-    return record.get("state", "alive") == "alive" and not record.get("drain") and host not in world.closed_hosts
+    return record.get("state", "alive") == "alive" and not record.get("drain") and host not in closed_hosts(world)
 
 
 def counted_cores(cpus: float, taken: float, *, usable: bool) -> float:

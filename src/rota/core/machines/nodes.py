@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from rota.core.attempts.parts import all_leased
+from rota.core.attempts.parts import all_leased, jobs_with_part
 from rota.core.effects import DismissRunner
 from rota.core.learning.estimate import largest_of
 from rota.core.machines.hosts import own_resources
@@ -141,8 +141,9 @@ def update_usable(world: World, host: str) -> None:
     runner = world.runners.get(world.runner_at.get(host, ""))
     answers = runner is not None and runner.connected and not runner.silent and not runner.leaving
     record = host_record(world.site, host)
-    awake = host not in world.site["energy"] and host not in world.closed_hosts
-    world.placement.host_usable(host, answers and awake and record.state == "alive" and not record.drain)
+    closed = any(closes(world, host) for closes in world.points.closes_host)
+    usable = answers and record.state == "alive" and not record.drain and not closed
+    world.placement.host_usable(host, usable)
 
 
 def follow_records(world: World, turn: Turn, changes: Iterable[tuple[str, str, Any]], *, by: str) -> None:
@@ -159,7 +160,7 @@ def refuse_used_nodes(world: World, changes: Iterable[tuple[str, str, Any]]) -> 
     """Raise `BadInput` if a node to be removed has jobs."""
     for kind, name, value in changes:
         if kind == "node" and value is None:
-            running = {job.id for job, host in all_leased(world) if host == name} | world.parts_at.get(name, set())
+            running = {job.id for job, host in all_leased(world) if host == name} | jobs_with_part(world, name)
             if running:
                 raise BadInput(
                     f"job {min(running)} is on node '{name}'",

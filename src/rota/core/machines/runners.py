@@ -17,18 +17,15 @@ from rota.core.attempts.attempt import (
 )
 from rota.core.attempts.leases import HeldLease, Started
 from rota.core.attempts.part_events import (
-    agree_on_parts,
     ask_for_unheld,
     part_gone,
     take_part_reports,
     unwanted_parts,
-    void_unheld,
 )
 from rota.core.attempts.parts import parts_of, withheld_seats
 from rota.core.attempts.seats import adopt_seat, close_seat
 from rota.core.attempts.signals import signal_before_end
 from rota.core.attempts.suspension import repeat_orders, take_suspension_reports
-from rota.core.attempts.walltimes import repeat_walltimes
 from rota.core.effects import AcknowledgeReport, CloseParts, DismissRunner, KillAttempts, SendRules
 from rota.core.events import RunnerIdled, RunnerJoined, RunnerParted, RunnerReported, RunnerSettled
 from rota.core.jobs.job import Job, Reason
@@ -40,6 +37,8 @@ from rota.core.world import Runner, World, move, write
 from rota.plan.need import Need
 from rota.plan.size import Capacity
 
+#: A runner without a manager ends its jobs after `orphan_after`. This much later they are certainly gone.
+ORPHAN_MARGIN_S = 600.0
 #: Sequence number in the acknowledgement of `RunnerSettled`.
 SETTLED_ACK = -1
 
@@ -73,7 +72,7 @@ def on_runner_reported(world: World, turn: Turn, event: RunnerReported) -> None:
         close_seat(world, runner, seat)
     if event.opened or event.shut:
         take_part_reports(world, turn, runner, event)
-        if event.opened and world.suspending:
+        if event.opened:
             repeat_orders(world, turn, runner)
     if event.seq:
         turn.effects.append(AcknowledgeReport(event.runner, event.seq))
@@ -127,10 +126,8 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
     forget += unwanted_parts(world, runner, event.parts)
     turn.effects.append(SendRules(event.runner, forget))
     turn.effects.extend(KillAttempts(event.runner, leases, first) for first, leases in kills.items())
-    agree_on_parts(world, turn, runner, event.parts)
-    if world.suspending:
-        repeat_orders(world, turn, runner)
-    repeat_walltimes(world, turn, runner)
+    for joined in world.points.runner_joined:
+        joined(world, turn, runner, event)
 
 
 def _end_leases_before_boot(world: World, turn: Turn, event: RunnerJoined) -> None:
@@ -170,6 +167,8 @@ def on_runner_parted(world: World, turn: Turn, event: RunnerParted) -> None:
         return
     _take_from_host(world, runner)
     retire_idle(world, runner)
+    for parted in world.points.runner_parted:
+        parted(world, turn, runner.host)
 
 
 def _take_from_host(world: World, runner: Runner) -> None:
@@ -258,15 +257,13 @@ def record_heartbeat(world: World, turn: Turn, runner: Runner) -> None:
     ask_for_unheld(world, turn, runner)
 
 
-def check_silence(
-    world: World, turn: Turn, *, lost_after_s: float, given_up_after_s: float, dead_after_s: float
-) -> None:
+def check_silence(world: World, turn: Turn) -> None:
     """Declare jobs of silent runners lost, and give them up when their runner must have ended them itself.
 
     Lost means unknown, not dead: such jobs keep their resources.
     """
-    if world.parts_at:
-        void_unheld(world, turn)
+    lost_after_s, dead_after_s = world.timeouts.lost_after_s, world.timeouts.dead_after_s
+    given_up_after_s = world.timeouts.orphan_after_s + ORPHAN_MARGIN_S
     for runner in list(world.runners.values()):
         if runner.silent and turn.mono - runner.heard_at > given_up_after_s:
             _give_up(world, turn, runner, f"no word for {given_up_after_s:g} s")

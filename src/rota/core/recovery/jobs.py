@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.core.attempts.noop_jobs import is_noop_runner, restore_noop
+from rota.core.attempts.part_index import PartIndex
 from rota.core.attempts.parts import PARTS, first_holders, kept_leases, restore_parts
 from rota.core.attempts.seats import adopt_seat, take_lease
 from rota.core.attempts.suspension import restore_suspension
@@ -147,7 +148,7 @@ def _restore_lease(world: World, job: Job, found: OpenLease, mono: float) -> Non
         _restore_closing(world, job, job.lease, found)
         return
     if found.holders is not None:
-        world.moved_parts.add(job.id)
+        world.use(PartIndex).moved.add(job.id)
     if is_noop_runner(found.runner):
         job.learned = found.size
         restore_noop(world, job, found.host)
@@ -189,7 +190,7 @@ def _restore_lease(world: World, job: Job, found: OpenLease, mono: float) -> Non
 def _restore_closing(world: World, job: Job, lease: Lease, found: OpenLease) -> None:
     """The attempt has ended and its parts perhaps not, so what it held is still taken."""
     lease.ended, lease.host = found.ended, found.host
-    world.closing.add(job.id)
+    world.use(PartIndex).closing.add(job.id)
     job.learned = found.size
     job.kill = job.reason is not None and job.reason.code == "kill_requested"
     job.state = State.FINISHING

@@ -6,9 +6,9 @@ from typing import Final
 
 from rota.core.accounts.fair_share_usage import restore_usage
 from rota.core.bugs.quarantine import restore_bugs
-from rota.core.hooks.server_scripts import restore_hooks
+from rota.core.feature import Features
+from rota.core.features import BUILT_IN
 from rota.core.learning.estimate import restore_models
-from rota.core.machines.host_usage import restore_host_states
 from rota.core.machines.hosts import restore_hosts, restore_site
 from rota.core.machines.nodes import restore_nodes
 from rota.core.recovery.dependency_groups import restore_groups
@@ -17,36 +17,34 @@ from rota.core.recovery.restored_leases import doubt_restored
 from rota.core.restart import Restart, Restore
 from rota.core.site.limits import restore_limits
 from rota.core.site.manager_pause import restore_pause
-from rota.core.site.plan_news import restore_reservations
 from rota.core.site.planning_terms import WorldTerms
 from rota.core.site.policy import restore_spent
 from rota.core.world import World
 from rota.plan.placement.placement import Placement
 
-#: In this order. A step may rely on those before it. `restore_leases_and_queue` hands jobs to the placement: what
-#: decides about their place comes before it, what refers to leases comes after it.
-RESTORES: Final[tuple[Restore, ...]] = (
+#: In this order, with the features between the two. A step may rely on those before it. `restore_leases_and_queue`
+#: hands jobs to the placement: what decides about their place comes before it, what refers to leases after it.
+_BEFORE_FEATURES: Final[tuple[Restore, ...]] = (
     restore_bugs,
     restore_hosts,
     restore_jobs,
     restore_limits,
     restore_site,
     restore_nodes,
-    restore_host_states,
     restore_models,
     restore_groups,
+)
+_AFTER_FEATURES: Final[tuple[Restore, ...]] = (
     restore_leases_and_queue,
     restore_runners,
     restore_pause,
-    restore_reservations,
     restore_spent,
-    restore_hooks,
     restore_usage,
     doubt_restored,
 )
 
 
-def recover(placement: Placement, restart: Restart) -> World:
+def recover(placement: Placement, restart: Restart, *, features: Features = BUILT_IN) -> World:
     """The world as it was when the last batch was committed. `placement` is new and empty.
 
     Leased jobs keep their lease, with a fresh heartbeat timeout: a runner that lives will join and report what it
@@ -56,6 +54,7 @@ def recover(placement: Placement, restart: Restart) -> World:
     world.placement.terms = WorldTerms(world)
     world.zone = restart.zone
     world.site_version = restart.generation << 32  # never equal to a version from before the restart
-    for restore in RESTORES:
+    features.install(world)
+    for restore in (*_BEFORE_FEATURES, features.restore, *_AFTER_FEATURES):
         restore(world, restart)
     return world

@@ -6,9 +6,10 @@ A pause is stored and lasts until the manager is resumed; a drain ends with the 
 from __future__ import annotations
 
 from rota.core.attempts.attempt import void_attempt
+from rota.core.attempts.parts import closing_jobs
 from rota.core.bugs.ledger import BUGS, resumed
 from rota.core.effects import RecallLeases
-from rota.core.events import ManagerDrained, ManagerPaused, ManagerResumed
+from rota.core.events import ManagerDrained, ManagerPaused, ManagerResumed, RunnerJoined
 from rota.core.jobs.job import Reason
 from rota.core.restart import Restart
 from rota.core.turn import Turn
@@ -54,7 +55,7 @@ def restore_pause(world: World, restart: Restart) -> None:
 
 def leased(world: World) -> int:
     """The number of jobs that run or may be running."""
-    return sum(len(runner.leases) for runner in world.runners.values()) + len(world.closing)
+    return sum(len(runner.leases) for runner in world.runners.values()) + len(closing_jobs(world))
 
 
 def on_manager_paused(world: World, turn: Turn, _event: ManagerPaused) -> None:
@@ -81,10 +82,10 @@ def on_manager_resumed(world: World, turn: Turn, _event: ManagerResumed) -> None
         turn.changes.meta[BUGS] = world.bugs.text()
 
 
-def recall_from_joined(world: World, turn: Turn, runner: str) -> None:
+def recall_from_joined(world: World, turn: Turn, runner: Runner, _event: RunnerJoined) -> None:
     """Recall leases from a runner that was away when all others were asked."""
     if starts_nothing(world):
-        _recall(world, turn, world.runners[runner])
+        _recall(world, turn, runner)
 
 
 def _recall_all(world: World, turn: Turn) -> None:

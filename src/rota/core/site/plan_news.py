@@ -1,27 +1,22 @@
-"""Carry out the planner's decisions other than starts, and store the reservations that it granted."""
+"""Carry out the planner's decisions other than starts."""
 
 from __future__ import annotations
 
-import msgspec
-
 from rota.core.attempts.attempt import void_attempt
-from rota.core.attempts.noop_jobs import end_noop
+from rota.core.attempts.noop_jobs import end_noop, is_noop
 from rota.core.attempts.signals import signal_before_end
 from rota.core.attempts.suspension import resume_now
 from rota.core.effects import KillAttempts
 from rota.core.jobs.dependencies import end_job
 from rota.core.jobs.job import Reason
-from rota.core.restart import Restart
 from rota.core.site.policy import remember_spent
 from rota.core.site.promised_starts import note_moves
+from rota.core.site.reservations import remember_reservations
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import World, dequeue, move, touch, write
-from rota.plan.placement.leases import Reserved
 from rota.units import about_duration
 
-#: Key of `Changes.meta` for granted reservations.
-RESERVED = "reserved"
 #: A long queue moves as a whole with every event: watchers are told only if at most this many jobs moved.
 _FEW_MOVED = 20
 
@@ -48,7 +43,7 @@ def act_on_plan(world: World, turn: Turn) -> bool:
             move(world, job, State.FINISHING)
         write(turn, job)
         turn.note(id, job.attempt, code, ended if code == "container" else _preemption_text(by, at, turn.wall))
-        if id in world.noop_jobs:
+        if is_noop(world, id):
             end_noop(world, turn, job, reason="kill_requested", message=ended)
             freed = True
             continue
@@ -63,7 +58,7 @@ def act_on_plan(world: World, turn: Turn) -> bool:
     for id in news.resumed:
         resume_now(world, turn, id)
     if news.reserved:
-        _remember_reservations(world, turn, news.reserved)
+        remember_reservations(world, turn, news.reserved)
     if news.spent:
         remember_spent(world, turn, news.spent)
     if news.moved:
@@ -78,20 +73,3 @@ def _preemption_text(by: int, at: float | None, wall: float) -> str:
     if at is None or at <= wall:
         return f"job {by} begins on its resources"
     return f"reservation {by} begins on its resources in {about_duration(at - wall)}"
-
-
-def _remember_reservations(world: World, turn: Turn, changed: dict[int, Reserved | None]) -> None:
-    """Store granted reservations, so that they survive a restart."""
-    kept = {id: what for id, what in (world.reserved | changed).items() if what is not None and id in world.jobs}
-    for id, what in changed.items():
-        job = world.jobs.get(id)
-        if what is not None and job is not None:
-            turn.note(id, job.attempt, "granted", f"its reservation has resources {what.resources}")
-    world.reserved = kept
-    turn.changes.meta[RESERVED] = msgspec.json.encode(kept).decode()
-
-
-def restore_reservations(world: World, restart: Restart) -> None:
-    """Load what `_remember_reservations` stored."""
-    found = msgspec.json.decode(restart.snapshot.meta.get(RESERVED) or "{}", type=dict[int, Reserved])
-    world.reserved = {id: what for id, what in found.items() if id in world.jobs}

@@ -14,6 +14,7 @@ from rota.core.attempts.parts import all_leased
 from rota.core.jobs.job import Job, Spec
 from rota.core.machines.hosts import site_now
 from rota.core.site.policy import policy_of, quotas_of
+from rota.core.site.reservations import granted
 from rota.core.world import World
 from rota.errors import BadInput, NeverFits, NotFound
 from rota.plan.ask import Ask
@@ -34,7 +35,7 @@ from rota.plan.timeline.ledger import Ledger, Taking
 from rota.plan.timeline.shapes import Shape
 
 #: Kinds of site records that need a planner.
-_RULES = ("quota", "resource", "energy")
+_RULES = ("quota", "resource")
 #: Fields of host records that need a planner; packing handles the others.
 _HOST_RULES = ("limits", "available_until", "hours")
 _MOST_ASKS = 10_000
@@ -96,7 +97,7 @@ class WorldTerms:
         return suspension_phases.away(found) if found is not None else None
 
     def reserved(self, job: int) -> Reserved | None:
-        return self._world.reserved.get(job)
+        return granted(self._world, job)
 
     def runs_at(self, job: int) -> str | None:
         types = self._world.jobs[job].spec.types
@@ -115,9 +116,9 @@ class WorldTerms:
 
     def wanted(self) -> bool:
         site = self._world.site
-        if self._world.suspending:
-            return True  # a resumed job returns to its own cores
-        if any(site.get(kind) for kind in _RULES) or (self._world.energy.sleeps and site["node"]):
+        if any(needs(self._world) for needs in self._world.points.needs_plan):
+            return True
+        if any(site.get(kind) for kind in _RULES):
             return True
         if any(decides_plans(name, record) for name, record in site["queue"].items()):
             return True

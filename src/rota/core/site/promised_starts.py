@@ -8,11 +8,12 @@ only in memory: after a crash a story lacks at most one second of moves.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
+from rota.core.feature import Feature
 from rota.core.states import State
 from rota.core.turn import Turn
-from rota.core.world import PendingMoves, World
+from rota.core.world import World
 from rota.plan.reasons import Moved
 
 MOVED: Final = "promise_moved"
@@ -22,9 +23,29 @@ APART_S: Final = 1.0
 _GATHERED: Final = re.compile(r"(\d+) times, last: (.*)", re.DOTALL)
 
 
+class PendingMoves(NamedTuple):
+    """Moves of one promised start that the job's story does not have yet."""
+
+    times: int
+    at: float
+    attempt: int
+    cause: str
+
+
+class PromisedStarts:
+    """State of the feature `promised starts`. Both are dropped after a second."""
+
+    __slots__ = ("noted", "pending")
+
+    def __init__(self) -> None:
+        self.noted: dict[int, float] = {}  #: job → when its story last mentioned a moved promise
+        self.pending: dict[int, PendingMoves] = {}  #: moves since then
+
+
 def note_moves(world: World, turn: Turn, moved: list[Moved]) -> None:
     """Note moves that just happened, or count them as pending."""
-    noted, pending = world.moves_noted, world.moves_pending
+    state = world.use(PromisedStarts)
+    noted, pending = state.noted, state.pending
     for each in moved:
         job = world.jobs.get(each.job)
         if job is None or job.state is not State.READY:
@@ -42,7 +63,8 @@ def note_pending_moves(world: World, turn: Turn) -> None:
 
     Dropped for jobs that no longer wait: they need no promise.
     """
-    noted, pending = world.moves_noted, world.moves_pending
+    state = world.use(PromisedStarts)
+    noted, pending = state.noted, state.pending
     over = []
     for id, at in noted.items():  # oldest first
         if at <= turn.wall < at + APART_S:
@@ -67,3 +89,11 @@ def parse_moves(text: str) -> tuple[int, str]:
     """Parse what `moves_text` returned."""
     found = _GATHERED.fullmatch(text)
     return (int(found[1]), found[2]) if found is not None else (1, text)
+
+
+def _forget(world: World, _turn: Turn, _by: float) -> None:
+    world.use(PromisedStarts).noted.clear()
+    world.use(PromisedStarts).pending.clear()
+
+
+FEATURE = Feature(name="promised starts", state=PromisedStarts, after_step=note_pending_moves, clock_moved=_forget)

@@ -13,7 +13,6 @@ from rota.core.events import SiteChanged
 from rota.core.jobs.actions import kill_on_hosts
 from rota.core.machines.hosts import own_resources
 from rota.core.machines.nodes import follow_records, refuse_used_nodes
-from rota.core.machines.sleep_and_wake import allow_waking_again
 from rota.core.site.policy import refuse_used_queues
 from rota.core.site.record_checks import check_record
 from rota.core.turn import NO_JOB_ID, Turn
@@ -45,9 +44,8 @@ def on_site_changed(world: World, turn: Turn, event: SiteChanged) -> None:
         turn.note(NO_JOB_ID, 0, "site", f"{by}: {event.about or summary(changes)}")
         own_resources(world)
         follow_records(world, turn, changes, by=by)
-        for kind, name, _value in changes:
-            if kind == "host":
-                allow_waking_again(world, turn, name)
+        for site_changed in world.points.site_changed:
+            site_changed(world, turn, changes)
         _kill_on_lost_hosts(world, turn, changes, by)
         if world.on_site is not None:
             world.on_site()

@@ -18,7 +18,9 @@ from collections.abc import Callable
 from typing import Final
 
 from rota.core.events import Event, PowerCommandEnded
-from rota.core.machines.energy_rules import command_words
+from rota.core.machines.energy_rules import command_words, rules_from
+from rota.core.machines.node_energy import NodeEnergy
+from rota.core.world import World
 from rota.settings import Settings
 
 log = logging.getLogger("rota.manager")
@@ -27,6 +29,13 @@ log = logging.getLogger("rota.manager")
 AT_ONCE: Final = 16
 #: Characters of a command's output in an error, from its end.
 _REPORTED: Final = 400
+
+
+def tell_engine(world: World, settings: Settings) -> None:
+    """Put the energy settings into the world, if nodes may sleep or one sleeps from earlier. Raises `BadInput`."""
+    rules = rules_from(settings)
+    if rules.sleeps or rules.wakes or world.find(NodeEnergy) is not None:
+        world.use(NodeEnergy).rules = rules
 
 
 class Energy:

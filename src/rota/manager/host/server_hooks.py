@@ -23,6 +23,7 @@ from typing import Final
 from rota.core.attempts.vacate_times import VacateTimes
 from rota.core.effects import RunServerScript
 from rota.core.events import Event, HostFenced, HostHealed, ServerScriptEnded
+from rota.core.hooks.hook_records import ScriptState
 from rota.core.hooks.server_scripts import EPILOGUE, PROLOGUE
 from rota.core.machines.fencing import to_fence
 from rota.core.machines.suspected_hosts import to_heal
@@ -44,9 +45,11 @@ def tell_engine(world: World, settings: Settings, *, own_host: str) -> None:
     """Put into the world which hooks exist and on which hosts special jobs run. Raises `BadInput`."""
     for name in ("fence_cmd", "heal_cmd"):
         words_of(settings, name)
-    world.server_hooks.prologue = settings.server_prologue is not None
-    world.placement.ahead = not world.server_hooks.prologue
-    world.server_hooks.epilogue = settings.server_epilogue is not None
+    world.placement.ahead = settings.server_prologue is None
+    if settings.server_prologue is not None or settings.server_epilogue is not None:
+        scripts = world.use(ScriptState)
+        scripts.prologue = settings.server_prologue is not None
+        scripts.epilogue = settings.server_epilogue is not None
     world.patience_s = settings.reservation_patience
     world.vacate_times = VacateTimes(
         checkpoint_s=settings.checkpoint_grace,
@@ -93,7 +96,8 @@ class ServerHookRunner:
 
     def start(self) -> None:
         """Run the epilogues that an earlier manager did not finish."""
-        for each in self._world.server_hooks.epilogues.values():
+        scripts = self._world.find(ScriptState)
+        for each in scripts.epilogues.values() if scripts is not None else ():
             self.run(RunServerScript(EPILOGUE, each.job, each.attempt, 0, each.about))
 
     # ------------------------------------------------------------------ for jobs

@@ -14,9 +14,9 @@ from typing import Final
 
 from rota.core import effects, events
 from rota.core.admission.admission import Admission
+from rota.core.attempts.noop_jobs import running_noops
 from rota.core.bugs.undecided import Undecided
 from rota.core.invariants import broken
-from rota.core.machines.energy_rules import rules_from
 from rota.core.site.manager_pause import leased
 from rota.core.states import LIVE, SETTLED
 from rota.core.submit.spec_library import Library
@@ -24,7 +24,7 @@ from rota.core.world import World
 from rota.errors import RotaError
 from rota.manager.host import server_hooks
 from rota.manager.host.demand import Demand
-from rota.manager.host.energy import Energy
+from rota.manager.host.energy import Energy, tell_engine
 from rota.manager.host.gateway import GatewayProcess
 from rota.manager.loop import clock
 from rota.manager.loop.awake_clock import TICK_S, AwakeClock
@@ -128,7 +128,7 @@ class Manager:
         self._pruner = Pruner(
             home.output, settings, outputs=self._outputs, readers=self._readers, happened=happened
         )
-        world.energy = rules_from(settings)
+        tell_engine(world, settings)
         energy = Energy(settings, happened=happened)
         server_hooks.tell_engine(world, settings, own_host=hostname())
         self._hooks = server_hooks.ServerHookRunner(world, settings, happened=happened)
@@ -360,10 +360,10 @@ class Manager:
         self._stop_task = self._loop.create_task(self._leave(kill=kill))
 
     async def _leave(self, *, kill: bool) -> None:
-        if kill and self._world.noop_jobs:
+        if kill and (noops := running_noops(self._world)):
             # These have no runner: only the engine can end them.
             by = events.Asker(0, 0, "the manager, which stops")
-            self._turns.happened(events.JobsKilled(by=by, jobs=sorted(self._world.noop_jobs)))
+            self._turns.happened(events.JobsKilled(by=by, jobs=sorted(noops)))
         for peer in self._runners.connected():
             peer.send(m.Leave(kill))
         patience_s = self.deployment.settings.grace + 10.0 if kill else 3.0

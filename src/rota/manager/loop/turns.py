@@ -23,9 +23,8 @@ from typing import Any
 from rota.core import effects, events
 from rota.core.bugs.undecided import Undecided, undecided
 from rota.core.engine import Engine
-from rota.core.machines.host_usage import mark_hosts_unseen
 from rota.core.turn import Batch, Turn
-from rota.core.world import World, evict_finished
+from rota.core.world import Timeouts, World, evict_finished
 from rota.errors import Bug, NotDone, RotaError
 from rota.manager.loop import clock
 from rota.manager.loop.awake_clock import TICK_S, AwakeClock
@@ -76,12 +75,12 @@ class TurnLoop:
         self._failed = failed
         self.failure: BaseException | None = None  #: why nothing is committed and acknowledged any more
         self.bug: Undecided | None = None  #: why nothing is decided any more
-        self._engine = Engine(
-            world,
+        world.timeouts = Timeouts(
             lost_after_s=settings.lost_after,
             orphan_after_s=settings.orphan_after,
             dead_after_s=settings.dead_after,
         )
+        self._engine = Engine(world)
         self._random = random.Random(os.urandom(32)).random
         self._inbox: list[events.Event] = []
         self._turn_due = False
@@ -306,8 +305,8 @@ class TurnLoop:
         self._loads -= 1
 
     async def finish(self) -> None:
-        """The last turn: write down for the next manager what time it is, and since when hosts are not seen."""
-        mark_hosts_unseen(self._world, self._turn())
+        """The last turn: write down for the next manager what time it is, and what features tell it."""
+        self._engine.stopping(self._turn())
         self._write_clock(self._open)
         self._commit()
         await self.committed()

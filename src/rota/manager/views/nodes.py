@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from rota.core.attempts.held_resources import cores_held, holders
+from rota.core.machines.closed_hosts import closed_hosts
 from rota.core.machines.hosts import agents, away_word, counted_cores
 from rota.core.machines.sleep_and_wake import WORDS
 from rota.core.world import World
@@ -59,7 +60,7 @@ def snapshot(world: World) -> NodeSnapshot:
         for host, cpus in cores_held(job, first).items():
             uses.setdefault(host, NodeUse()).add(job.id, cpus, job.size.mem)
     return NodeSnapshot(
-        dict(world.capacity), runners, uses, world.site, limits_view(world), frozenset(world.closed_hosts)
+        dict(world.capacity), runners, uses, world.site, limits_view(world), frozenset(closed_hosts(world))
     )
 
 

@@ -13,6 +13,7 @@ from itertools import compress
 import msgspec
 
 from rota.core.answers import expand_answer, ranges
+from rota.core.attempts.parts import closing_jobs
 from rota.core.forecast.expectation import Expected
 from rota.core.forecast.expected_times import Expectations
 from rota.core.jobs.explain import replaced, why
@@ -83,7 +84,7 @@ class Queries:
         elif all(clause.state in _LEASED_NUMBERS for clause in clauses):
             # Few, however many wait.
             leased = [id for runner in list(world.runners.values()) for id in list(runner.leases)]
-            found = (world.jobs.get(id) for id in (*leased, *list(world.closing)))
+            found = (world.jobs.get(id) for id in (*leased, *list(closing_jobs(world))))
             jobs = [job for job in found if job is not None]
         elif states := _only_states(clauses):
             return sorted(job.id for job in list(world.jobs.values()) if job.state in states)
