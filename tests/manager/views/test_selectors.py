@@ -15,7 +15,8 @@ from rota.core.states import State
 from rota.errors import BadInput
 from rota.manager.views import selectors
 from rota.manager.views.queries import Queries
-from rota.manager.views.selectors import IdRanges, Matching, matches, parse
+from rota.manager.views.matching import IdRanges, Matching, matches
+from rota.manager.views.selectors import parse
 from rota.store.base import Clause, Order
 from rota.store.memory.store import MemoryStore
 from rota.store.sqlite.store import SqliteStore

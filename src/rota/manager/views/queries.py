@@ -30,7 +30,8 @@ from rota.manager.output.outputs import OutputChecks
 from rota.manager.views import graphs, rows
 from rota.manager.views.amounts import add_learned
 from rota.manager.views.expected_times import expected_views
-from rota.manager.views.selectors import IdRanges, Matching, disjoint, is_range, parse
+from rota.manager.views.matching import IdRanges, Matching
+from rota.manager.views.selectors import disjoint, is_range, parse
 from rota.store.base import Clause, Order, Store, folded
 from rota.wire.views import GraphView, JobPage, JobView, LearnedView, ReasonView, StatusView, WhyView
 
