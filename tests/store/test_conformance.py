@@ -169,10 +169,11 @@ def some_groups(store):
     store.commit(
         changes(
             attempts=[attempt_row(2, host="host1"), attempt_row(5, host="host2")],
+            ends=[end_row(2, outcome="failed", exit_code=3), end_row(5, outcome="failed", exit_code=1)],
             job_states={
-                2: state_row(2, State.FAILED, attempt=1),
+                2: state_row(2, State.FAILED, attempt=1, ended_at=2000.0),
                 4: state_row(4, State.CANCELLED),
-                5: state_row(5, State.FAILED, attempt=1),
+                5: state_row(5, State.FAILED, attempt=1, ended_at=3000.0),
             },
         )
     )
@@ -204,6 +205,18 @@ def some_groups(store):
         ([Clause(submission="none")], []),
         ([Clause(group="blue"), Clause(user="bob"), Clause(low=1, high=1)], [1, 3, 4, 5]),
         ([Clause(host="host2", state=State.FAILED), Clause(group="none")], [5]),
+        ([Clause(group_prefix="r")], [1, 2, 5, 6]),
+        ([Clause(group_prefix="re", user="bob")], [5]),
+        ([Clause(group_prefix="ed"), Clause(group_prefix="%")], []),
+        ([Clause(group="red", group_prefix="b")], []),
+        ([Clause(cmd_text="CHO 3"), Clause(cmd_text="o 6")], [3, 6]),
+        ([Clause(cmd_text="%"), Clause(cmd_text="o_")], []),
+        ([Clause(exits=(2, 3))], [2]),
+        ([Clause(exits=(0, 255), state=State.FAILED)], [2, 5]),
+        ([Clause(exits=(4, 255))], []),
+        ([Clause(before=1000.25)], []),
+        ([Clause(before=1000.5)], [1, 3, 4, 6]),
+        ([Clause(before=2001, state=State.FAILED)], [2]),
     ],
 )
 def test_clauses_find_count_and_tally_the_same_jobs(store, clauses, ids):
@@ -215,6 +228,23 @@ def test_clauses_find_count_and_tally_the_same_jobs(store, clauses, ids):
     for job in store.jobs(ids):
         expected[job.group, job.state] = expected.get((job.group, job.state), 0) + 1
     assert store.tally(clauses) == expected
+
+
+def test_jobs_are_found_by_name_and_by_its_beginning(store):
+    made = an_add(1, 2, 3, 4)
+    spec = msgspec.json.decode(SPEC)
+    named = [spec, {**spec, "name": "blast"}, {**spec, "name": "blast2"}, {**spec, "name": "x\nblast"}]
+    made.specs = [(n, msgspec.json.encode(each).decode()) for n, each in enumerate(named, 1)]
+    made.jobs = [job_row(n, spec=n) for n in (1, 2, 3, 4)]
+    store.commit(made)
+    for clause, ids in [
+        (Clause(name="blast"), [2]),
+        (Clause(name_prefix="bla"), [2, 3]),
+        (Clause(name_prefix="%"), []),
+        (Clause(name="blast2", name_prefix="bl"), [3]),
+        (Clause(name="none"), []),
+    ]:
+        assert store.find([clause], above=0, limit=9) == ids
 
 
 def test_jobs_are_found_by_queue_and_project(store):

@@ -135,6 +135,12 @@ QUERIES = [
     [Clause(submission="a1"), Clause(submission="b2", high=9)],
     [Clause(low=2, high=4), Clause(low=7)],
     [Clause(array=1)],
+    [
+        Clause(group_prefix="a"),
+        Clause(name_prefix="x"),
+        Clause(exits=(0, 0), state=12),
+        Clause(before=5.0, high=20),
+    ],
     [Clause(array=2, indexes=((3, 7), (5, 6), (9, 9), (8, 1))), Clause(array=1, state=13, group="a", high=9)],
 ]
 

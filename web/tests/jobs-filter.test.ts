@@ -15,6 +15,17 @@ describe("a filter", () => {
   it("is one word without a state", () => expect(selectors(of("group=x&host=n1"))).toEqual(["@x,host=n1"]));
   it("forgets states that do not exist", () => expect(of("state=failed,nonsense").states).toEqual(["failed"]));
   it("is a filter when it only searches", () => expect(filtered(of("q=blast"))).toBe(true));
+  it("takes selectors out of the search box", () => {
+    const filter = of("q=" + encodeURIComponent("big exit=1-3 file @part* older=1d state=failed") + "&host=n1");
+    expect(selectors(filter)).toEqual(["state=failed,host=n1,exit=1-3,@part*,older=1d"]);
+    expect(filter.search).toBe("big file");
+    expect(filter.typed).toBe("big exit=1-3 file @part* older=1d state=failed");
+  });
+  it("searches for text that only looks like a selector", () => {
+    expect(selectors(of("q=" + encodeURIComponent("--name=x  a=b exit= state=odd")))).toEqual([]);
+    expect(of("q=a++b").search).toBe("a  b");
+  });
+  it("names a group that ends with an asterisk", () => expect(selectors(of("group=a*"))).toEqual(["@a\\*"]));
   it("makes addresses that it reads again", () => {
     const address = addressOf({ group: "a b/&=c", state: "failed", user: "" });
     expect(address).not.toContain("user");

@@ -94,8 +94,9 @@ rota = LazyGroup(
       rota jobs state=failed         what has failed
       rota logs 17                   what job 17 printed
 
-    Selectors name jobs: 12, 12-20, @group, state=failed, user=x, host=x, queue=x, project=x, last, all; and
-    elements of array 12: 12_3, 12_1-5 and 12_*. Commas within a word mean AND, several words mean OR.
+    Selectors name jobs: 12, 12-20, @group, @part*, state=failed, name=x, cmd~text, exit=1, older=1d, user=x,
+    host=x, queue=x, project=x, last, all; and elements of array 12: 12_3, 12_1-5 and 12_*. Commas within a word
+    mean AND, several words mean OR.
     """,
 )
 

@@ -100,6 +100,12 @@ class Clause(Struct, frozen=True, gc=False):
     state: int = 0
     array: int = 0  #: elements of this array…
     indexes: tuple[tuple[int, int], ...] = ()  #: …whose index is in one of these spans; empty: all
+    group_prefix: str = ""  #: one of its groups begins like this
+    name: str = ""
+    name_prefix: str = ""
+    cmd_text: str = ""  #: text in the command, as encoded by `command_to_text`; compared `folded`
+    exits: tuple[int, int] | None = None  #: the newest attempt ended with an exit code in this range
+    before: float = 0.0  #: ended, or was submitted if it has not ended, before this moment; 0: any time
 
     @property
     def one(self) -> int:

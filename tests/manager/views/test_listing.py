@@ -68,7 +68,7 @@ class Desk:
         return self.machine.add(*cmds, fresh=True, **fields).added
 
     def page(self, *select: str, **asked: Any) -> JobPage:
-        return self.listings.page(parse(list(select), last=[]), ListPage(1, list(select), **asked))
+        return self.listings.page(parse(list(select), last=[], now=0.0), ListPage(1, list(select), **asked))
 
     def ids(self, *select: str, **asked: Any) -> list[int]:
         return [job.id for job in self.page(*select, **asked).jobs]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,16 +14,21 @@ from rota.core.attempts.parts import closing_jobs
 from rota.core.jobs.job import Element, Job, Spec
 from rota.core.states import State
 from rota.errors import BadInput
+from rota.manager.loop import clock
+from rota.manager.views import matching as matching_module
 from rota.manager.views import selectors
-from rota.manager.views.queries import Queries
 from rota.manager.views.matching import IdRanges, Matching, matches
-from rota.manager.views.selectors import parse
+from rota.manager.views.queries import Queries
 from rota.store.base import Clause, Order
 from rota.store.memory.store import MemoryStore
 from rota.store.sqlite.store import SqliteStore
 from tests.core import machine
 from tests.core.attempts.test_parts import TWO, cluster, running, silence
 from tests.core.machine import Machine
+
+#: The time in these tests.
+NOW = 1_000_000.0
+parse = partial(selectors.parse, now=NOW)
 
 
 def test_every_form_is_understood() -> None:
@@ -90,6 +96,51 @@ def test_any_text_is_parsed_or_refused(word: str) -> None:
         assert error.message
 
 
+@pytest.mark.parametrize(
+    ("word", "clause"),
+    [
+        ("name=blast", Clause(name="blast")),
+        ("name=bl*", Clause(name_prefix="bl")),
+        (r"name=bl\*", Clause(name="bl*")),
+        ("cmd~a=b~c d", Clause(cmd_text="a=b~c d")),
+        (r"cmd~a\,b,state=failed", Clause(cmd_text="a,b", state=int(State.FAILED))),
+        ("exit=0", Clause(exits=(0, 0))),
+        ("exit=1-125,@g", Clause(exits=(1, 125), group="g")),
+        ("@par*", Clause(group_prefix="par")),
+        (r"@par\*", Clause(group="par*")),
+        ("group=par*,user=x", Clause(group_prefix="par", user="x")),
+        ("@*", Clause()),
+        ("older=1d", Clause(before=NOW - 86_400)),
+        ("older=1h30m,state=ready", Clause(before=NOW - 5400, state=int(State.READY))),
+        ("older=50d", Clause(before=1e-6)),
+    ],
+)
+def test_what_a_part_says(word: str, clause: Clause) -> None:
+    assert parse([word], last=[]) == [clause]
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("exit=one", "selector 'exit=one': 'one' is not an exit code from 0 to 255; write exit=1, or exit=1-125"),
+        ("exit=3-1", "selector 'exit=3-1': '3-1' is not an exit code from 0 to 255; write exit=1, or exit=1-125"),
+        ("@g,exit=", "selector 'exit=' is not understood; write exit=1, or exit=1-125"),
+        ("exit=256", "selector 'exit=256': '256' is not an exit code from 0 to 255; write exit=1, or exit=1-125"),
+        ("older=1", "selector 'older=1': '1' has no unit; write 1s for seconds, 1m for minutes, 1h for hours"),
+        ("cmd=x", "selector 'cmd=x' is not understood; write cmd~TEXT for commands that contain the text"),
+        ("cmd~", "selector 'cmd~' is not understood; write cmd~TEXT for commands that contain the text"),
+        ("name~x", "selector 'name~x' is not understood; write name=NAME, or name=PART* for names that begin so"),
+        ("nmae=x", "selector 'nmae=x' is not understood; did you mean 'name=x'?"),
+        ("cmdd~x", "selector 'cmdd~x' is not understood; did you mean 'cmd~x'?"),
+        ("user=", "selector 'user=' is not understood; write user=USER"),
+    ],
+)
+def test_a_refusal_names_the_part_and_what_to_write(word: str, message: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        parse([word], last=[])
+    assert str(refused.value) == message
+
+
 _one = st.just(1)
 _names = st.sampled_from(["", "a", "b"])
 _clauses = st.builds(
@@ -104,17 +155,25 @@ _clauses = st.builds(
     submission=_names,
     state=st.sampled_from([0, int(State.READY)]),
     array=st.sampled_from([0, 1]),
+    group_prefix=_names,
+    name=_names,
+    name_prefix=_names,
+    cmd_text=st.sampled_from(["", "RU", "x"]),
+    exits=st.sampled_from([None, (1, 2), (3, 3)]),
+    before=st.sampled_from([0.0, 0.5]),
 )
 _jobs = st.builds(
     Job,
     id=st.integers(1, 4),
     key=st.just("k"),
-    spec=st.builds(Spec, user=_names, cwd=st.just("/"), env=_one, group=_names, queue=_names, project=_names),
+    spec=st.builds(
+        Spec, user=_names, cwd=st.just("/"), env=_one, group=_names, queue=_names, project=_names, name=_names
+    ),
     spec_id=st.just(1),
     cmd=st.just("true"),
     state=st.sampled_from([State.READY, State.HELD]),
     submission=_names,
-    submitted_at=st.just(0.0),
+    submitted_at=st.sampled_from([0.0, 1.0]),
     element=st.sampled_from([None, Element(1, 1)]),
 )
 
@@ -122,13 +181,15 @@ _jobs = st.builds(
 _hosts = st.sampled_from([(), ("a",), ("b", "a")])
 
 
-@given(st.lists(_clauses, max_size=4), st.lists(_jobs, min_size=1, max_size=4), _hosts)
+@given(
+    st.lists(_clauses, max_size=4), st.lists(_jobs, min_size=1, max_size=4), _hosts, st.sampled_from([None, 1, 3])
+)
 def test_clauses_that_are_compared_together_say_what_each_alone_says(
-    clauses: list[Clause], jobs: list[Job], hosts: tuple[str, ...]
+    clauses: list[Clause], jobs: list[Job], hosts: tuple[str, ...], exit_code: int | None
 ) -> None:
-    together = Matching(clauses, lambda job: hosts)
+    together = Matching(clauses, lambda job: hosts, lambda job: exit_code)
     for job in jobs:
-        assert together.has(job) == any(matches(clause, job, hosts) for clause in clauses)
+        assert together.has(job) == any(matches(clause, job, hosts, exit_code) for clause in clauses)
 
 
 @pytest.mark.parametrize("word", ["0_3", "0_*", "0_", "00_1-2"])
@@ -205,6 +266,37 @@ def test_a_job_that_waits_to_run_again_is_on_no_host() -> None:
     assert _found(m, "host=h1") == _found(m, "host=h2") == [[], []]
 
 
+# ------------------------------------------------------------------ names, commands, exit codes, ages
+
+
+@pytest.mark.usefixtures("_each_store")
+def test_live_and_ended_jobs_are_found_by_name_command_exit_code_and_age(monkeypatch: pytest.MonkeyPatch) -> None:
+    m, _runners = cluster(2)
+    monkeypatch.setattr(clock, "now", lambda: m.wall)
+    (failed,) = m.add("Make it", name="one", group="part-a").added
+    m.end(failed, exit_code=3)
+    m.advance(100)
+    (delayed, running_) = m.add("make that", ["make", "so"], name="only", group="part-b", retries=1).added
+    m.end(delayed, exit_code=3)
+    for word, live, listed in [
+        ("exit=3", [delayed], [failed, delayed]),
+        ("exit=3,state=failed", [], [failed]),
+        ("exit=3,state=delayed", [delayed], [delayed]),
+        ("exit=0-2", [], []),
+        ("exit=3,host=h1", [], [failed]),
+        ("name=one", [], [failed]),
+        ("name=on*", [delayed, running_], [failed, delayed, running_]),
+        ("cmd~MAKE", [delayed, running_], [failed, delayed, running_]),
+        ("cmd~so,name=only", [running_], [running_]),
+        ("@part*", [delayed, running_], [failed, delayed, running_]),
+        ("@part*,@part-b", [delayed, running_], [delayed, running_]),
+        ("older=50s", [], [failed]),
+        ("older=0s", [delayed, running_], [failed, delayed, running_]),
+    ]:
+        m.advance(0.5)
+        assert _found(m, word) == [live, listed], word
+
+
 # ------------------------------------------------------------------ how many
 
 
@@ -232,9 +324,9 @@ def test_last_with_many_gaps_cannot_be_multiplied(monkeypatch: pytest.MonkeyPatc
 
 def test_a_hundred_thousand_ids_are_looked_up_together(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
-    monkeypatch.setattr(selectors, "matches", lambda *_: compared.append(1))
+    monkeypatch.setattr(matching_module, "matches", lambda *_: compared.append(1))
     clauses = parse([str(id) for id in range(1, 2 * selectors.MOST_WORDS, 2)], last=[])
-    matching = Matching(clauses, lambda _job: ())
+    matching = Matching(clauses, lambda _job: (), lambda _job: None)
     spec = Spec(user="u", cwd="/", env=1)
     jobs = [
         Job(id=id, key="", spec=spec, spec_id=1, cmd="x", state=State.READY, submission="s", submitted_at=0.0)

@@ -30,7 +30,10 @@ JobId = Annotated[
 ]
 Select = Annotated[
     list[Annotated[str, Meta(max_length=4096)]],
-    Meta(max_length=1000, description="Selectors, as on the command line: 12, 12-20, @group, state=failed."),
+    Meta(
+        max_length=1000,
+        description="Selectors, as on the command line: 12, 12-20, @group, state=failed, name=x, cmd~text.",
+    ),
 ]
 _ADD_MAX: Final = 64 << 20
 #: The limits of one request: a few bytes can name a million elements, or parents.

@@ -37,17 +37,25 @@ def _complete(context: click.Context, _parameter: click.Parameter, incomplete: s
     """Complete groups and states, also after a comma."""
     from rota.cli.command import connect_briefly
     from rota.cli.input.completions import from_manager
-    from rota.core.fields.values import with_commas
     from rota.core.states import State
 
     before, comma, part = incomplete.rpartition(",")
-    words = ["all", "last", *(f"state={state.label}" for state in State)]
+    words = ["all", "last", "name=", "cmd~", "exit=", "older=", *(f"state={state.label}" for state in State)]
     if not part or part.startswith("@"):
         words += from_manager(
             lambda: connect_briefly(context),
-            lambda client: [f"@{with_commas(group)}" for group in client.status().groups],
+            lambda client: [group_selector(group) for group in client.status().groups],
         )
     return [f"{before}{comma}{word}" for word in words if word.startswith(part)]
+
+
+def group_selector(group: str) -> str:
+    """The selector of one group, whatever its name. Commas would join conditions, an asterisk at the end would
+    mean all groups that begin so."""
+    from rota.core.fields.values import with_commas
+
+    named = with_commas(group)
+    return f"@{named[:-1]}\\*" if named.endswith("*") else f"@{named}"
 
 
 def one_job(client: Client, text: str) -> int:

@@ -15,6 +15,7 @@ from textual.css.query import NoMatches
 from textual.filter import LineFilter
 from textual.widgets import DataTable, Footer, Input, Static, TabbedContent, TabPane
 
+from rota.cli.input.selectors import group_selector
 from rota.cli.render.status_text import busiest
 from rota.cli.render.text import count, harmless
 from rota.cli.screen.data_thread import PAGE, SEARCHED, ManagerLost, Notice, Refreshed, Refresher, TableView
@@ -25,7 +26,6 @@ from rota.cli.screen.refreshed_table import RowTable
 from rota.cli.screen.row_filter import Filter, parse_filter
 from rota.cli.screen.rows import GROUPS, RED, RUNNING, TABS, Tab, command, group_row
 from rota.cli.screen.summary import summary
-from rota.core.fields.values import with_commas
 from rota.core.jobs.reason_texts import sentence
 from rota.errors import BadInput
 
@@ -257,7 +257,7 @@ class TopApp(App[None]):
         if not key:
             return
         if self._view.tab == GROUPS.name:
-            self._look(filter=Filter((f"@{with_commas(key)}",)))
+            self._look(filter=Filter((group_selector(key),)))
             counts = self._status.groups.get(key, {}) if self._status else {}
             by_tab = (tab.name for tab in TABS if any(counts.get(state) for state in tab.states))
             self.action_go(next(by_tab, RUNNING.name))
@@ -301,7 +301,7 @@ class TopApp(App[None]):
         elif not (key := self._table().selected()):
             return
         elif self._view.tab == GROUPS.name:
-            selector, what = f"@{with_commas(key)}", f"all jobs of group {harmless(key)}"
+            selector, what = group_selector(key), f"all jobs of group {harmless(key)}"
         else:
             selector, what = key, f"job {key}"
 

@@ -12,7 +12,7 @@ from rota.errors import BadInput
 if TYPE_CHECKING:
     from rota.wire.views import JobView
 
-_SELECTOR: Final = re.compile(r"@.+|\d+(-\d+)?|(user|host|group|queue|project)=.+|last")
+_SELECTOR: Final = re.compile(r"@.+|\d+(-\d+)?|(name|exit|older|user|host|group|queue|project)=.+|cmd~.+|last")
 
 
 class Filter(Struct, frozen=True):

@@ -33,6 +33,11 @@ def is_in(name: str, group: str) -> bool:
     return name == group or (_BETWEEN in group and name in group.split(_BETWEEN))
 
 
+def has_prefix(prefix: str, group: str) -> bool:
+    """Does this encoded text contain a group whose name begins like this?"""
+    return group.startswith(prefix) or f"{_BETWEEN}{prefix}" in group
+
+
 def by_name(groups: Iterable[str]) -> Mapping[str, list[str]]:
     """Name → encoded texts that contain it."""
     found: dict[str, list[str]] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.core.jobs.report_groups import is_in
+from rota.core.jobs.report_groups import has_prefix, is_in
 from rota.core.world import NO_JOB, World
 from rota.errors import NotFound
 from rota.manager.loop.readers import Readers
@@ -32,6 +32,10 @@ class Selection:
                 if self._world.groups.get(clause.group) is not None:
                     hint = "that is a dependency group, which only --after can name; " + hint
                 raise NotFound(f"there is no group '{clause.group}'", hint=hint)
+            if clause.group_prefix and not any(has_prefix(clause.group_prefix, key) for key in self._world.counts):
+                raise NotFound(
+                    f"no group begins with '{clause.group_prefix}'", hint="list them with 'rota status'"
+                )
         return clauses
 
     async def own(self, peer: Peer, selectors: list[str]) -> list[Clause]:

@@ -14,8 +14,10 @@ from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rota.errors import BadInput
+from rota.manager.loop import clock as wall
 from rota.manager.views.queries import Queries
 from rota.store.base import ORDERS, Clause, Order
 from rota.wire.messages import ListPage
@@ -46,6 +48,11 @@ def order_of(sort: str) -> Order:
         known = ", ".join(ORDERS)
         raise BadInput(f"jobs cannot be sorted by '{sort[:40]}'", hint=f"use one of {known}, or - before it")
     return Order(by, descending=sort.startswith("-"))
+
+
+def _keyed(clause: Clause) -> Clause:
+    """The clause by which a list is found again: with an age instead of a moment, which differs each time."""
+    return replace(clause, before=float(round(wall.now() - clause.before))) if clause.before else clause
 
 
 class PagePosition(Struct, frozen=True):
@@ -107,7 +114,7 @@ class Listings:
 
     def find(self, clauses: list[Clause], search: str, order: Order, place: PagePosition) -> Listed:
         """The list that a page is cut from: the one it names if that is kept, or else a new one."""
-        key = (tuple(clauses), search, order)
+        key = (tuple(map(_keyed, clauses)), search, order)
         with self._lock:
             known = self._known(key, place)
         if known is not None:
@@ -136,7 +143,8 @@ class Listings:
         newest = self._lists.get(self._newest.get(key, 0))
         if newest is None or now - newest.at >= _KEPT_S:
             return None
-        if place.offset or newest.version == self._version():
+        aging = any(clause.before for clause in key[0])
+        if place.offset or (newest.version == self._version() and not aging):
             return newest
         return newest if now - newest.at < max(_QUICK_S, _WORTH * newest.took_s) else None
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
-from rota.core.jobs.job import Job, Spec
-from rota.core.jobs.report_groups import is_in, names_of
+from rota.core.jobs.job import Job, Spec, command_to_text
+from rota.core.jobs.report_groups import has_prefix, is_in, names_of
 from rota.manager.views.selectors import is_range
 from rota.store.base import Clause
 from rota.store.sqlite.clauses import merge_spans
@@ -28,8 +30,17 @@ class Matching:
     """Matches jobs in memory against clauses. Ids are looked up in ranges. A specification is compared once
     for all its jobs, so hundreds of clauses about groups cost no more than one."""
 
-    def __init__(self, clauses: list[Clause], hosts: Callable[[Job], tuple[str, ...]]) -> None:
+    def __init__(
+        self,
+        clauses: list[Clause],
+        hosts: Callable[[Job], tuple[str, ...]],
+        exits: Callable[[Job], int | None],
+    ) -> None:
+        """`hosts` and `exits`: where the newest attempt of a job is or was, and its exit code."""
         self._hosts = hosts
+        self._exits = exits
+        self._about_hosts = any(clause.host for clause in clauses)
+        self._about_exits = any(clause.exits for clause in clauses)
         self._by_group: dict[str, list[Clause]] = {}
         self._ids = IdRanges((clause.low, clause.high) for clause in clauses if is_range(clause))
         for clause in clauses:
@@ -49,23 +60,36 @@ class Matching:
         return left if isinstance(left, bool) else self._any(left, job)
 
     def _any(self, clauses: list[Clause], job: Job) -> bool:
-        hosts = self._hosts(job)
-        return any(matches(clause, job, hosts) for clause in clauses)
+        hosts = self._hosts(job) if self._about_hosts else ()
+        exit_code = self._exits(job) if self._about_exits else None
+        return any(matches(clause, job, hosts, exit_code) for clause in clauses)
 
     def _left_open(self, spec: Spec) -> list[Clause] | bool:
         left = []
         named = [clause for name in names_of(spec.group) for clause in self._by_group.get(name, ())]
         for clause in (*named, *(self._by_group.get("", ()) if spec.group else ())):
             if _specified(clause, spec):
-                of_spec = Clause(group=clause.group, user=clause.user, queue=clause.queue, project=clause.project)
-                if clause == of_spec:
+                if clause == _of_spec(clause):
                     return True
                 left.append(clause)
         return left or False
 
 
-def matches(clause: Clause, job: Job, hosts: tuple[str, ...]) -> bool:
-    """Does a job in memory, whose newest attempt is on these hosts, match?"""
+def _of_spec(clause: Clause) -> Clause:
+    """What a clause says about specifications."""
+    return Clause(
+        group=clause.group,
+        group_prefix=clause.group_prefix,
+        user=clause.user,
+        queue=clause.queue,
+        project=clause.project,
+        name=clause.name,
+        name_prefix=clause.name_prefix,
+    )
+
+
+def matches(clause: Clause, job: Job, hosts: tuple[str, ...], exit_code: int | None) -> bool:
+    """Does a job in memory match, whose newest attempt is on these hosts, or ended with this exit code?"""
     return (
         (not clause.low or clause.low <= job.id <= clause.high)
         and (not clause.state or clause.state == job.state)
@@ -74,7 +98,16 @@ def matches(clause: Clause, job: Job, hosts: tuple[str, ...]) -> bool:
         and (not clause.submission or clause.submission == job.submission)
         and (not clause.host or clause.host in hosts)
         and (not clause.array or _in_array(clause, job))
+        and (clause.exits is None or (exit_code is not None and clause.exits[0] <= exit_code <= clause.exits[1]))
+        and (not clause.before or (job.submitted_at if job.ended_at is None else job.ended_at) < clause.before)
+        and (not clause.cmd_text or _finder(clause.cmd_text)(command_to_text(job.cmd)) is not None)
     )
+
+
+@lru_cache(64)
+def _finder(text: str) -> Callable[[str], re.Match[str] | None]:
+    """Searches for a text, `folded` on both sides: many times as fast as folding each command."""
+    return re.compile(re.escape(text), re.IGNORECASE | re.ASCII).search
 
 
 def _specified(clause: Clause, spec: Spec) -> bool:
@@ -83,6 +116,9 @@ def _specified(clause: Clause, spec: Spec) -> bool:
         (not clause.user or clause.user == spec.user)
         and (not clause.queue or clause.queue == spec.queue)
         and (not clause.project or clause.project == spec.project)
+        and (not clause.name or clause.name == spec.name)
+        and spec.name.startswith(clause.name_prefix)
+        and (not clause.group_prefix or has_prefix(clause.group_prefix, spec.group))
     )
 
 

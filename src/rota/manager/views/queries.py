@@ -74,14 +74,15 @@ class Queries:
                 raise NotFound("nothing was added yet", hint="add jobs with 'rota add' or 'rota run'")
             answer = expand_answer(newest.answer)
             last = ranges(sorted({*answer.added, *answer.existing, *answer.retried}))
-        return parse(words, last=last)
+        return parse(words, last=last, now=clock.now())
 
     def live_ids(self, clauses: list[Clause]) -> list[int]:
         """Jobs in memory that match, ascending."""
         world = self._world
+        jobs: list[Job]
         if all(clause.low for clause in clauses) and _spanned(clauses) <= max(_SPANNED, len(world.jobs)):
             near = (world.jobs.get(id) for clause in clauses for id in range(clause.low, clause.high + 1))
-            jobs: Iterable[Job] = [job for job in near if job is not None]
+            jobs = [job for job in near if job is not None]
         elif all(clause.state in _LEASED_NUMBERS for clause in clauses):
             # Few, however many wait.
             leased = [id for runner in list(world.runners.values()) for id in list(runner.leases)]
@@ -91,8 +92,17 @@ class Queries:
             return sorted(job.id for job in list(world.jobs.values()) if job.state in states)
         else:
             jobs = list(world.jobs.values())
-        matching = Matching(clauses, self.hosts)
+        if all(clause.exits for clause in clauses):
+            jobs = [job for job in jobs if job.attempt and job.state in WAITING]
+        exits = self._exit_codes(jobs) if any(clause.exits for clause in clauses) else {}
+        matching = Matching(clauses, self.hosts, lambda job: exits.get(job.id))
         return sorted({job.id for job in jobs if matching.has(job)})
+
+    def _exit_codes(self, jobs: Iterable[Job]) -> dict[int, int | None]:
+        """The exit codes of jobs in memory that wait after an attempt: only the store has them."""
+        tried = [job.id for job in jobs if job.attempt and job.state in WAITING]
+        rows = (row for at in range(0, len(tried), _SLICE) for row in self._store.jobs(tried[at : at + _SLICE]))
+        return {row.id: row.newest.exit_code for row in rows if row.newest is not None}
 
     def ended_ids(self, clauses: list[Clause], states: Iterable[State]) -> list[int]:
         """Jobs on disk that match and ended in one of these states."""
@@ -220,7 +230,8 @@ class Queries:
         ids = ids[:limit]
         found = self._views(ids)
         hosts = {view.id: tuple(view.hosts) for view, _job in found}
-        matching = Matching(clauses, lambda job: hosts[job.id])
+        exits = {view.id: view.exit_code for view, _job in found}
+        matching = Matching(clauses, lambda job: hosts[job.id], lambda job: exits[job.id])
         shown = [view for view, job in found if job is None or matching.has(job)]
         last = ids[-1] if more else None
         fitting = _fitting(shown)

@@ -16,7 +16,7 @@ import msgspec
 from rota.core.attempts.parts import lease_hosts
 from rota.core.changes import Changes, Row
 from rota.core.jobs.job import Parent, Spec, command_from_text, command_to_text
-from rota.core.jobs.report_groups import is_in
+from rota.core.jobs.report_groups import has_prefix, is_in
 from rota.core.output.output_blocks import Output
 from rota.core.states import TERMINAL, State
 from rota.core.stored import OBSERVATIONS, StoredAttempt, StoredJob, StoredRunner, StoreSnapshot, output_of
@@ -500,8 +500,15 @@ class MemoryStore:
                 yield job
 
     def _specified(self, job: StoredJob, clause: Clause) -> bool:
+        if not (clause.queue or clause.project or clause.name or clause.name_prefix):
+            return True
         spec = msgspec.json.decode(self._specs[job.spec_id], type=Spec)
-        return clause.queue in ("", spec.queue) and clause.project in ("", spec.project)
+        return (
+            clause.queue in ("", spec.queue)
+            and clause.project in ("", spec.project)
+            and clause.name in ("", spec.name)
+            and spec.name.startswith(clause.name_prefix)
+        )
 
     def _matches(self, job: StoredJob, clause: Clause) -> bool:
         newest = self._newest(job)
@@ -513,8 +520,12 @@ class MemoryStore:
             and clause.state in (0, job.state)
             and clause.array in (0, job.array)
             and (not (clause.array and clause.indexes) or _within(job.index, clause.indexes))
-            and (not (clause.queue or clause.project) or self._specified(job, clause))
+            and self._specified(job, clause)
             and (not clause.host or (newest is not None and clause.host in _hosts(newest)))
+            and (not clause.group_prefix or has_prefix(clause.group_prefix, job.group))
+            and (clause.exits is None or (newest is not None and _within(newest.exit_code, (clause.exits,))))
+            and (not clause.before or _last_moment(job) < clause.before)
+            and (not clause.cmd_text or folded(clause.cmd_text) in folded(command_to_text(job.cmd)))
         )
 
 
@@ -560,8 +571,12 @@ def _jobs_before_groups(edge: tuple[Parent, int]) -> tuple[bool, Parent, int]:
     return isinstance(edge[0], str), *edge
 
 
-def _within(index: int | None, spans: tuple[tuple[int, int], ...]) -> bool:
-    return index is not None and any(low <= index <= high for low, high in spans)
+def _within(number: int | None, spans: tuple[tuple[int, int], ...]) -> bool:
+    return number is not None and any(low <= number <= high for low, high in spans)
+
+
+def _last_moment(job: StoredJob) -> float:
+    return job.submitted_at if job.ended_at is None else job.ended_at
 
 
 def _ranked(job: StoredJob, newest: StoredAttempt | None, by: str, specs: Mapping[int, int]) -> float | None:

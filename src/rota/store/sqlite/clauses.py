@@ -23,12 +23,17 @@ _OTHER_HOST: Final = (
     " AND EXISTS (SELECT 1 FROM json_each(a.given, '$[3]') AS n WHERE n.key > 0 AND n.value ->> 0 = ?)"
 )
 
+_NEWEST: Final = "a.job = j.id AND a.number = j.attempt"
+
+#: Does the command contain a text? Like `folded`, `LIKE` ignores case for ASCII letters only.
+CONTAINS: Final = "j.cmd LIKE ? ESCAPE '\\'"
+
 
 class JobsPart(msgspec.Struct, frozen=True):
     """Part of a selection of jobs: `SELECT … FROM {source} WHERE {condition}`."""
 
     condition: str
-    params: tuple[str | int, ...]
+    params: tuple[str | int | float, ...]
     source: str = "jobs AS j"
 
     def ids(self) -> str:
@@ -94,7 +99,7 @@ def _part(connection: sqlite3.Connection, clause: Clause, *, above: int, also: s
     low, high = max(clause.low, above + 1), clause.high or _TOP
     source = "jobs AS j"
     terms: list[str] = []
-    params: list[str | int] = []
+    params: list[str | int | float] = []
     # An array has few elements compared with a group or a state, so its index is the best choice.
     weak = "+" if clause.array else ""
     if clause.array:
@@ -111,10 +116,9 @@ def _part(connection: sqlite3.Connection, clause: Clause, *, above: int, also: s
         low, high = max(low, row[1]), min(high, row[2])
         terms.append("+j.in_submission = ?")
         params.append(row[0])
-    if clause.group or clause.user:
-        numbers = connection.execute(
-            statements()["groups_named"], {"grp": clause.group, "user": clause.user}
-        ).fetchall()
+    if clause.group or clause.group_prefix or clause.user:
+        names = {"grp": clause.group, "prefix": clause.group_prefix, "user": clause.user}
+        numbers = connection.execute(statements()["groups_named"], names).fetchall()
         if not numbers:
             return
         # The index lists one group in order of id. With several groups that order is lost, and walking the ids
@@ -125,17 +129,41 @@ def _part(connection: sqlite3.Connection, clause: Clause, *, above: int, also: s
         # The first half repeats the condition of the partial index word for word, so that SQLite uses it.
         terms.append("j.state > 12 AND j.state = ?" if clause.state > 12 and not weak else f"{weak}j.state = ?")
         params.append(clause.state)
-    for name, default in (("queue", "default"), ("project", "")):
-        if value := getattr(clause, name):
-            # Specifications are few beside jobs, or else each is read once.
-            same = f"SELECT id FROM specs WHERE coalesce(spec ->> '{name}', '{default}') = ?"
-            terms.append(f"+j.spec IN ({same})")
-            params.append(value)
+    for condition, value in _of_specs(clause):
+        # Specifications are few beside jobs, or else each is read once.
+        terms.append(f"+j.spec IN (SELECT id FROM specs WHERE {condition})")
+        params.append(value)
     if clause.host:
-        newest = "a.job = j.id AND a.number = j.attempt"
-        terms.append(f"EXISTS (SELECT 1 FROM attempts AS a WHERE {newest} AND (a.host = ? OR {_OTHER_HOST}))")
+        terms.append(f"EXISTS (SELECT 1 FROM attempts AS a WHERE {_NEWEST} AND (a.host = ? OR {_OTHER_HOST}))")
         params += (clause.host, clause.host)
+    if clause.exits:
+        terms.append(f"EXISTS (SELECT 1 FROM attempts AS a WHERE {_NEWEST} AND a.exit_code BETWEEN ? AND ?)")
+        params += clause.exits
+    if clause.before:
+        terms.append("coalesce(j.ended_at, j.submitted_at) < ?")
+        params.append(clause.before)
+    if clause.cmd_text:
+        terms.append(CONTAINS)
+        params.append(pattern(clause.cmd_text))
     if low > 1 or high < _TOP:
         terms.append("j.id BETWEEN ? AND ?")
         params += (low, high)
     yield JobsPart(" AND ".join(terms) + also, tuple(params), source)
+
+
+def _of_specs(clause: Clause) -> Iterator[tuple[str, str]]:
+    """The conditions of a clause on specifications, each with its parameter."""
+    for name, default in (("queue", "default"), ("project", ""), ("name", "")):
+        if value := getattr(clause, name):
+            yield f"coalesce(spec ->> '{name}', '{default}') = ?", value
+    if clause.name_prefix:
+        yield "instr(char(10) || (spec ->> 'name'), char(10) || ?) = 1", clause.name_prefix
+
+
+def pattern(text: str) -> str:
+    """What `CONTAINS` is given for a text."""
+    if "\0" in text:
+        return ""  # no command contains it, and `LIKE` would end the text there
+    for sign in "\\%_":
+        text = text.replace(sign, f"\\{sign}")
+    return f"%{text}%"

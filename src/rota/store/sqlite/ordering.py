@@ -8,9 +8,9 @@ from typing import Final
 import msgspec
 
 from rota.store.base import Order
-from rota.store.sqlite.clauses import JobsPart
+from rota.store.sqlite.clauses import CONTAINS, JobsPart, pattern
 
-Params = list[str | int | bytes]
+Params = list[str | int | float | bytes]
 
 _NEWEST: Final = " LEFT JOIN attempts AS a ON a.job = j.id AND a.number = j.attempt"
 #: A job's row does not change when an attempt begins: an open attempt is found by its own short index.
@@ -44,21 +44,12 @@ def searched(part: JobsPart, search: str, named: Collection[int]) -> JobsPart:
     """The jobs of a part with this text in the command, or with one of the named specifications."""
     if not search:
         return part
-    # Like `folded`, `LIKE` ignores case for ASCII letters only.
-    found = "j.cmd LIKE ? ESCAPE '\\'"
-    params: tuple[str | int, ...] = (*part.params, _pattern(search))
+    found = CONTAINS
+    params: tuple[str | int | float, ...] = (*part.params, pattern(search))
     if named:
         found = f"({found} OR j.spec IN (SELECT value FROM json_each(?)))"
         params = (*params, msgspec.json.encode(list(named)).decode())
     return msgspec.structs.replace(part, condition=f"({part.condition}) AND {found}", params=params)
-
-
-def _pattern(search: str) -> str:
-    if "\0" in search:
-        return ""  # no command contains it, and `LIKE` would end the text there
-    for sign in "\\%_":
-        search = search.replace(sign, f"\\{sign}")
-    return f"%{search}%"
 
 
 def statement(part: JobsPart, order: Order, *, specs: Mapping[int, int], limit: int) -> tuple[str, Params]:

@@ -8,8 +8,17 @@ export interface Filter {
   user: string;
   host: string;
   queue: string;
+  /** What the search box contains: selectors and text. */
+  typed: string;
+  /** The selectors in it, which all hold. */
+  terms: readonly string[];
+  /** The rest of it, which is searched for. */
   search: string;
 }
+
+/** Words of the search box that are selectors, as on the command line. Anything else is text. */
+const TERM = /^(@.+|(name|exit|older|user|host|group|queue|project)=.+|cmd~.+)$/;
+const STATE = /^state=(.+)$/;
 
 export const ORDERS = {
   id: "Id",
@@ -31,14 +40,19 @@ const SORTED = 10_000;
 export const reach = (sort: string, total: number): number => (sort.replace(/^-/, "") === "id" ? total : Math.min(total, SORTED));
 
 export function filterOf(query: URLSearchParams): Filter {
-  const asked = (query.get("state") ?? "").split(",");
+  const typed = (query.get("q") ?? "").slice(0, 200);
+  const words = typed.split(/\s+/).filter(Boolean);
+  const asked = [...(query.get("state") ?? "").split(","), ...words.map((word) => STATE.exec(word)?.[1] ?? "")];
+  const known = (word: string): boolean => TERM.test(word) || STATES.some((state) => word === `state=${state}`);
   return {
     states: STATES.filter((state) => asked.includes(state)),
     group: query.get("group") ?? "",
     user: query.get("user") ?? "",
     host: query.get("host") ?? "",
     queue: query.get("queue") ?? "",
-    search: (query.get("q") ?? "").slice(0, 200),
+    typed,
+    terms: words.filter((word) => TERM.test(word)),
+    search: words.some(known) ? words.filter((word) => !known(word)).join(" ") : typed,
   };
 }
 
@@ -53,12 +67,13 @@ export function sorted(current: string, by: Order): string {
   return current === `-${by}` ? by : `-${by}`;
 }
 
-/** A group in selector syntax: commas in its name are escaped with a backslash. */
-export const named = (group: string): string => `@${group.replaceAll(",", "\\,")}`;
+/** A group in selector syntax: commas in its name, and an asterisk at its end, are escaped with a backslash. */
+export const named = (group: string): string => `@${group.replaceAll(",", "\\,").replace(/\*$/, "\\*")}`;
 
 /** The filter without the state, as one term of a selector; empty: all jobs. */
-export function scope({ group, user, host, queue }: Filter): string {
-  return [group && named(group), user && `user=${user}`, host && `host=${host}`, queue && `queue=${queue}`].filter(Boolean).join(",");
+export function scope({ group, user, host, queue, terms }: Filter): string {
+  const fields = [group && named(group), user && `user=${user}`, host && `host=${host}`, queue && `queue=${queue}`];
+  return [...fields.filter(Boolean), ...terms].join(",");
 }
 
 /** The selectors of a filter. Commas mean AND within a term, several terms mean OR. */

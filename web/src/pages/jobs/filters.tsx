@@ -36,7 +36,7 @@ export function Filters({ filter, sort, counts, groups, narrow }: FiltersProps):
         <States chosen={filter.states} counts={counts} set={(states) => narrow({ state: states.join(",") })} />
       </div>
       <div className={`job-fields ${more ? "all" : ""}`}>
-        <Search value={filter.search} set={(q) => narrow({ q })} />
+        <Search value={filter.typed} set={(q) => narrow({ q })} />
         <Field name="Group" value={filter.group} offers={groups} set={(group) => narrow({ group })} />
         <Field name="Queue" value={filter.queue} offers={queues} set={(queue) => narrow({ queue })} rare />
         <Field name="User" value={filter.user} set={(user) => narrow({ user })} rare />
@@ -109,6 +109,7 @@ function Search({ value, set }: { value: string; set: (value: string) => void })
       <Icon name="search" size={14} />
       <input
         className="field" type="search" placeholder="Text in the name or command" aria-label="Text in the name or command"
+        title="Text, or selectors: name=x cmd~text exit=1 older=1d @part* user=x"
         maxLength={200} value={text} onChange={(event) => setText(event.target.value)}
         onKeyDown={(event) => { if (event.key === "Escape") event.currentTarget.blur(); }}
       />

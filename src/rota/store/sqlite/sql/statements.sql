@@ -613,10 +613,11 @@ SELECT segment FROM pruned WHERE segment IN (SELECT value FROM json_each(?));
 SELECT n, low, high FROM submissions WHERE id = ? AND answer IS NOT NULL AND low IS NOT NULL;
 
 -- name: groups_named
--- The numbers of groups with this name, of this user, or both; an empty name says nothing. Of jobs in several groups
--- the names are joined by line feeds.
+-- The numbers of groups with this name, with this prefix, of this user, or all of that; what is empty says nothing. Of
+-- jobs in several groups the names are joined by line feeds.
 SELECT n FROM groups
 WHERE (:grp = '' OR grp = :grp OR instr(char(10) || grp || char(10), char(10) || :grp || char(10)))
+  AND (:prefix = '' OR instr(char(10) || grp, char(10) || :prefix))
   AND (:user = '' OR user = :user);
 
 -- name: known_keys
