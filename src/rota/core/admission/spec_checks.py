@@ -5,7 +5,8 @@ Our clients check the fields, too, by the same declarations, but any program may
 
 from __future__ import annotations
 
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, ne
 from typing import Final
 
 from rota.core.fields.behaviours import MAX_BEHAVIOURS
@@ -25,9 +26,10 @@ def check_fields(spec: Spec, *, checked: Spec | None = None) -> None:
     """Raise `BadInput` for a field with a value that its declaration does not allow. `checked`: another
     specification, whose values are known to be good."""
     known = _USUAL if checked is None else _values(checked)
-    for field, value, good in zip(_FIELDS, _values(spec), known, strict=True):
-        if value != good:
-            check_value(field.name, value)
+    values = _values(spec)
+    # Without a step of Python for every field that is as usual: a submission may have 100,000 specifications.
+    for field, value in compress(zip(_FIELDS, values, strict=True), map(ne, values, known)):
+        check_value(field.name, value)
 
 
 def check_value(name: str, value: object) -> None:
