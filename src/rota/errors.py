@@ -6,19 +6,66 @@ command line, the wire); nothing here prints.
 
 from __future__ import annotations
 
+from typing import Self
+
 
 class RotaError(Exception):
-    """Base class of all errors that Rota raises on purpose."""
+    """Base class of all errors that Rota raises on purpose.
+
+    Its place (line, field) is data, which outer layers complete with `at`; `message` puts it before the text.
+    """
 
     code = "error"
     exit_status = 1
 
-    def __init__(self, message: str, *, hint: str = "", code: str = "") -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, text: str, *, hint: str = "", code: str = "", field: str = "", line: int = 0) -> None:
+        super().__init__(text)
+        self.text = text  #: without its place
         self.hint = hint
         if code:
             self.code = code
+        self.field = field  #: the field of a job that it is about; empty: none, or several
+        self.label = f"field '{field}'" if field else ""  #: how the message calls the field; empty: the text does
+        self.line = line  #: of the input; 0: none
+        self.entry = 0  #: of a list of jobs, from 1; 0: none
+        self.source = ""  #: name of the input
+
+    def at(self, *, field: str = "", label: str = "", line: int = 0, entry: int = 0, source: str = "") -> Self:
+        """This error, with its place as far as that was not known: what is inside knows it better.
+
+        `label`: how the message calls the field, if not by its name.
+        """
+        if field and not self.field:
+            self.field = field
+            self.label = label or f"field '{field}'"
+        if not (self.line or self.entry):
+            self.line, self.entry = line, entry
+        self.source = self.source or source
+        return self
+
+    def without_line(self) -> Self:
+        """This error, of an input that has only one line."""
+        self.line = self.entry = 0
+        return self
+
+    def called(self, field: str) -> Self:
+        """This error, with another name of its field."""
+        self.field, self.label = field, f"field '{field}'"
+        return self
+
+    def about(self, field: str) -> Self:
+        """This error, whose text names this field."""
+        self.field = field
+        return self
+
+    @property
+    def message(self) -> str:
+        """What is wrong, after the place."""
+        numbers = [f"line {self.line}"] if self.line else []
+        if self.entry:
+            numbers.append(f"(entry {self.entry})" if self.line else f"entry {self.entry}")
+        place = " ".join([self.source, *numbers] if self.source else numbers)
+        return ": ".join(part for part in (place, self.label, self.text) if part)
 
     def __str__(self) -> str:
         return f"{self.message}; {self.hint}" if self.hint else self.message

@@ -60,3 +60,16 @@ def test_a_submission_that_is_sent_several_times_at_once_is_added_once_and_all_a
     assert 201 in {each.status for each in answers}
     assert site.user.get("/api/v1/jobs?select=@at-once&limit=1").json["total"] == 2000
     assert site.user.post("/api/v1/jobs", body).status == 201
+
+
+def test_a_refusal_says_which_entry_and_which_field(site):
+    where = {"cwd": str(site.rota.work)}
+    by_gateway = site.user.post("/api/v1/jobs", {"jobs": ["true", {"cmd": "true", "mem": 5}], "defaults": where})
+    error = by_gateway.json["error"]
+    assert (by_gateway.status, error["field"], error["entry"], error["line"]) == (400, "mem", 2, None)
+    assert error["message"] == "entry 2: field 'mem': '5' has no unit"
+    by_manager = site.user.post(
+        "/api/v1/jobs", {"jobs": ["true", {"cmd": "true", "after": [10**9]}], "defaults": where}
+    )
+    error = by_manager.json["error"]
+    assert (by_manager.status, error["field"], error["line"]) == (404, "after", 2)

@@ -156,7 +156,7 @@ def test_a_mistake_is_one_line_and_a_status(
     again = shared.rota(command, "--json", *rest)
     assert again.returncode == status
     error = json.loads(again.stdout)["error"]
-    assert set(error) == {"code", "message", "hint"}
+    assert set(error) == {"code", "message", "hint", "field", "line", "entry"}
     assert json.loads(again.stderr) == {"error": error}
     assert shared.states().keys() == before.keys()
 
@@ -493,3 +493,33 @@ def test_add_imports_neither_asyncio_nor_tls(shared: Deployment) -> None:
     ).stderr
     loaded = {line.rpartition("|")[2].strip() for line in seen.splitlines()}
     assert not loaded & {"asyncio", "rich", "cryptography", "subprocess", "ssl", "rota.client.aio"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "field", "line", "entry", "message"),
+    [
+        ('true\n{"cmd": "true", "mem": 5}\n', "mem", 2, None, "stdin line 2: field 'mem': '5' has no unit"),
+        ('[{"cmd": "true"},\n{"cmd": "true", "after": "x"}]', "after", 2, 2, "stdin line 2 (entry 2): field"),
+        ('true\ntrue\n{"cmd": "true", "after": [999999]}\n', "after", 3, None, "stdin line 3: field 'after': "),
+        ('true\n{"cmd": "true", "queue": "none-such"}\n', "queue", 2, None, "stdin line 2: field 'queue': "),
+        ('true\n{"cmd": "true", "mem": "900P"}\n', None, 2, None, "stdin line 2: "),
+        ("true\n\0\n", None, 2, None, "stdin line 2: contains a NUL byte"),
+    ],
+)  # fmt: skip
+def test_a_mistake_has_its_place_as_data(
+    shared: Deployment, lines: str, field: str | None, line: int, entry: int | None, message: str
+) -> None:
+    """Whether the client finds it or the manager."""
+    done = shared.rota("add", "--json", "-", input=lines)
+    assert done.returncode in (2, 3)
+    error = json.loads(done.stdout)["error"]
+    assert (error["field"], error["line"], error["entry"]) == (field, line, entry), error
+    assert error["message"].startswith(message)
+
+
+def test_a_mistake_in_a_flag_has_its_field(shared: Deployment) -> None:
+    error = json.loads(shared.rota("add", "--json", "--dep-group", "a:b", "--", "true").stdout)["error"]
+    assert (error["field"], error["line"]) == ("dep_groups", None)
+    assert error["message"].startswith("--dep-group: ")
+    error = json.loads(shared.rota("add", "--json", "--after", "999999", "--", "true").stdout)["error"]
+    assert (error["field"], error["line"]) == ("after", None)

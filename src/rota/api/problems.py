@@ -15,6 +15,9 @@ class Problem(Struct):
     code: str
     message: str
     hint: str = ""
+    field: str | None = None  #: the field of a job that it is about
+    line: int | None = None  #: of the input
+    entry: int | None = None  #: of the list of jobs, from 1
 
 
 class ErrorBody(Struct):
@@ -104,4 +107,13 @@ def status_of(error: RotaError) -> int:
 
 
 def error_body(error: RotaError) -> ErrorBody:
-    return ErrorBody(Problem(error.code, error.message, error.hint))
+    return ErrorBody(
+        Problem(
+            error.code,
+            error.message,
+            error.hint,
+            field=error.field or None,
+            line=error.line or None,
+            entry=error.entry or None,
+        )
+    )

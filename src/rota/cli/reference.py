@@ -162,8 +162,8 @@ _STATUSES = """\
 | 130 | interrupted |
 
 Errors are one line on stderr: `rota: what is wrong; what to do`. With `--json` the error is the object
-`{"error": {"code", "message", "hint"}}`, on stdout, where the result would have been, and again on stderr
-if that is another file."""
+`{"error": {"code", "message", "hint", "field", "line", "entry"}}`, on stdout, where the result would have been,
+and again on stderr if that is another file; the last three are null where there is none."""
 
 
 # ------------------------------------------------------------------ settings

@@ -86,6 +86,7 @@ class Builder:
         self._most = most
         self.source = source
         self.unit = unit  #: what `line:N` and errors count: lines or entries
+        self.line_of_entry = 0  #: where the entry that is being added begins; 0: not known
         self.count = 0
         self._files = InputFiles()
         self._specs: dict[NewSpec, int] = {}
@@ -138,13 +139,13 @@ class Builder:
         if given is None:
             if "call" in fields:
                 raise self.bad(
-                    line, BadInput("field 'call': not supported by this version yet", hint="give 'cmd'")
+                    line, BadInput("not supported by this version yet", field="call", hint="give 'cmd'")
                 )
-            raise self.bad(line, BadInput("field 'cmd': missing", hint='write it like {"cmd": "sleep 1"}'))
+            raise self.bad(line, BadInput("missing", field="cmd", hint='write it like {"cmd": "sleep 1"}'))
         try:
             command = check_command(given)
         except BadInput as error:
-            raise self.bad(line, BadInput(f"field 'cmd': {error.message}", hint=error.hint)) from None
+            raise self.bad(line, error.at(field="cmd")) from None
         known = self._resolved(fields, line)
         if known.wanted.is_array:
             self._array(command, known, line)
@@ -189,7 +190,7 @@ class Builder:
             try:
                 size = self._files.size(os.path.join(wanted.cwd, wanted.input_file))
             except BadInput as error:
-                raise self.bad(line, BadInput(f"field 'input_file': {error.message}", hint=error.hint)) from None
+                raise self.bad(line, error.at(field="input_file")) from None
         return Resolved(wanted, self._spec(wanted), size)
 
     def _check_count(self, jobs: int, line: int) -> None:
@@ -252,7 +253,7 @@ class Builder:
             try:
                 cmds = elements.commands(done, max(1, many), room=room)
             except BadInput as error:
-                raise self.bad(line, BadInput(f"field 'array_file': {error.message}", hint=error.hint)) from None
+                raise self.bad(line, error.at(field="array_file")) from None
             indexes = elements.indexes(done, len(cmds))
             entries = range(self.count, self.count + len(cmds))
             self._cmds += cmds
@@ -272,7 +273,7 @@ class Builder:
             field = "array"
             return Elements(cmd, wanted.array, lines)
         except BadInput as error:
-            raise self.bad(line, BadInput(f"field '{field}': {error.message}", hint=error.hint)) from None
+            raise self.bad(line, error.at(field=field)) from None
 
     # -- dependencies
 
@@ -300,10 +301,10 @@ class Builder:
         number, line = waiting.number, waiting.line
         parents = self._entries.of(number)
         if not parents:
-            message = f"field 'after': {self.unit} {number} of this input is not a job"
-            raise self.bad(line, BadInput(message, hint=f"name a {self.unit} with a command"))
+            message = f"{self.unit} {number} of this input is not a job"
+            raise self.bad(line, BadInput(message, field="after", hint=f"name a {self.unit} with a command"))
         if number == line:
-            raise self.bad(line, BadInput("field 'after': it would wait for itself", hint="name another"))
+            raise self.bad(line, BadInput("it would wait for itself", field="after", hint="name another"))
         self._join(waiting.entries, parents, line)
         return [
             NewAfter(entry=entry, parent=parent, condition=waiting.condition, local=True)
@@ -315,16 +316,17 @@ class Builder:
         """Limit the dependencies of arrays: between two of a thousand elements each there could be a million."""
         self._parents += len(entries) * len(parents)
         if self._most is not None and self._parents > self._most.parents:
-            message = f"field 'after': more than {self._most.parents:,} dependencies in one call"
+            message = f"more than {self._most.parents:,} dependencies in one call"
             hint = "put the jobs that are waited for in a group with 'dep_groups' and wait for '@group'"
-            raise self.bad(line, BadInput(message, hint=hint))
+            raise self.bad(line, BadInput(message, field="after", hint=hint))
         if line in self._entries.arrays or len(parents) > 1:
             self._pairs += len(entries) * len(parents)
         if self._pairs > MAX_PAIRS or len(parents) > MAX_PARENTS:
             raise self.bad(
                 line,
                 BadInput(
-                    "field 'after': too many dependencies between elements of arrays",
+                    "too many dependencies between elements of arrays",
+                    field="after",
                     hint="put the array that is waited for in a group with 'dep_groups' and wait for '@group'",
                 ),
             )
@@ -376,12 +378,11 @@ class Builder:
         self._rerun, self._allowed, self._bytes = [], [], 0
         return batch
 
-    def bad(self, line: int, error: BadInput) -> BadInput:
-        """The same error, with its location."""
-        return BadInput(f"{self.place(line)}: {error.message}", hint=error.hint)
-
-    def place(self, line: int) -> str:
-        return f"{self.source} {self.unit} {line}" if self.source else f"{self.unit} {line}"
+    def bad(self, number: int, error: BadInput) -> BadInput:
+        """The same error, with the line or entry of this number as its place."""
+        if self.unit == "line":
+            return error.at(line=number, source=self.source)
+        return error.at(line=self.line_of_entry, entry=number, source=self.source)
 
 
 def _check_contradiction(base: Wanted, wanted: Wanted) -> None:
@@ -389,7 +390,7 @@ def _check_contradiction(base: Wanted, wanted: Wanted) -> None:
     for name in ("rerun", "allow_unsatisfiable"):
         if getattr(base, name) and not getattr(wanted, name):
             flag = name.replace("_", "-")
-            raise BadInput(f"field '{name}': contradicts --{flag}", hint="leave one of them out")
+            raise BadInput(f"contradicts --{flag}", field=name, hint="leave one of them out")
 
 
 def _named(parent: int | str | Span | OfCommand) -> NewAfter:

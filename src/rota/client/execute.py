@@ -9,8 +9,9 @@ from msgspec import Struct
 from rota.client.calls import job_id
 from rota.client.channels import ChannelState, Opening, failure
 from rota.client.session import Flow, Session
-from rota.errors import BadInput, from_code
+from rota.errors import BadInput
 from rota.wire import messages as m
+from rota.wire.failures import error_of
 
 
 class Executed(Struct, frozen=True):
@@ -61,9 +62,9 @@ def execute(session: Session, what: Opening, data: bytes) -> Flow[Executed]:
                     raise failure(message)
                 stdout, stderr = (b"".join(out[stream]) for stream in (m.STDOUT, m.STDERR))
                 return Executed(exit_code, number, stdout, stderr, text)
-            case m.Failure(_, code, text, hint):
+            case m.Failure():
                 session.close_channel(n)
-                raise from_code(code, text, hint=hint)
+                raise error_of(message)
         while talk.opened and rest and talk.room > 0:
             size = min(len(rest), talk.room, m.PIECE)
             yield talk.data(bytes(rest[:size]))

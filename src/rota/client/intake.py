@@ -200,7 +200,8 @@ def _from_array(head: bytes, stream: Iterator[bytes], builder: Builder) -> Itera
     for block in stream:
         data += block
         if len(data) > MAX_ARRAY:
-            raise BadInput(f"{builder.source}: the array has more than 512 MiB", hint="give one object a line")
+            error = BadInput("the array has more than 512 MiB", hint="give one object a line")
+            raise error.at(source=builder.source)
     whole = bytes(data)
     try:
         _decoded(whole)
@@ -209,28 +210,26 @@ def _from_array(head: bytes, stream: Iterator[bytes], builder: Builder) -> Itera
     try:
         entries = msgspec.json.decode(whole, type=list[msgspec.Raw])
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        place = _place_of(str(error), whole)
-        raise BadInput(f"{builder.source}{place}: is not valid JSON: {error}", hint="correct it") from None
+        bad = BadInput(f"is not valid JSON: {error}", hint="correct it")
+        raise bad.at(line=_line_of(str(error), whole), source=builder.source) from None
     builder.unit = "entry"
     position = 0
+    line = 1
     for number, raw in enumerate(entries, 1):
         # Errors name lines, which people look for; `after` counts entries, because several may share a line.
         content = bytes(raw)
-        position = whole.find(content, position)
-        try:
-            builder.fielded(_object(content, builder, number), number)
-        except BadInput as error:
-            line = whole.count(b"\n", 0, position) + 1
-            message = error.message.removeprefix(f"{builder.place(number)}: ")
-            raise BadInput(f"{builder.source} line {line} (entry {number}): {message}", hint=error.hint) from None
-        position += len(content)
+        begin = whole.find(content, position)
+        line += whole.count(b"\n", position, begin)
+        builder.line_of_entry = line
+        builder.fielded(_object(content, builder, number), number)
+        position = begin + len(content)
+        line += content.count(b"\n")
         yield from builder.full()
+    builder.line_of_entry = 0
     yield from builder.finish()
 
 
-def _place_of(message: str, data: bytes) -> str:
+def _line_of(message: str, data: bytes) -> int:
+    """The line that a decoder complains about; 0: it does not say."""
     found = re.search(r"\(byte (\d+)\)", message)
-    if found is None:
-        return ""
-    before = data.count(b"\n", 0, int(found[1]))
-    return f" line {before + 1}"
+    return 0 if found is None else data.count(b"\n", 0, int(found[1])) + 1

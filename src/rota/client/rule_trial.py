@@ -136,4 +136,4 @@ def _check_words(spec: Spec, records: Records) -> None:
         if spec.where:
             expression.check(expression.parse(spec.where), kinds)
     except BadInput as error:
-        raise BadInput(f"field '{field}': {error.message}", hint=error.hint) from None
+        raise error.at(field=field) from None

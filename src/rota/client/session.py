@@ -17,10 +17,11 @@ from rota import __version__
 from rota.client import calls
 from rota.client.batches import UploadBatch
 from rota.client.calls import Call, StreamCall
-from rota.errors import BadInput, EnvironmentFault, NoManager, NotDone, RotaError, WireError, from_code
+from rota.errors import BadInput, EnvironmentFault, NoManager, NotDone, RotaError, WireError
 from rota.home import Mark
 from rota.wire import codec
 from rota.wire import messages as m
+from rota.wire.failures import error_of
 from rota.wire.greeting import other_home
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class Session:
             return stream.read_item(message.body), None
         del self._inbox[n]
         if isinstance(message, m.Failure):
-            raise from_code(message.code, message.message, hint=message.hint)
+            raise error_of(message)
         if not isinstance(message, m.Reply):
             raise WireError("the manager opens a channel that nobody asked for")
         return None, stream.read(message.body)
@@ -227,8 +228,8 @@ class Session:
         message = yield from self._next(n)
         del self._inbox[n]
         match message:
-            case m.Failure(_, code, text, hint):
-                raise from_code(code, text, hint=hint)
+            case m.Failure():
+                raise error_of(message)
             case m.Reply(_, body):
                 return body
         raise WireError("the manager streams an answer that has no parts")
@@ -247,7 +248,7 @@ class Session:
             if isinstance(message, m.Welcome):
                 self.welcome = message
             elif isinstance(message, m.Failure) and message.n == 0:
-                self._broken = from_code(message.code, message.message, hint=message.hint)
+                self._broken = error_of(message)
             elif (box := self._inbox.get(message.n)) is not None:
                 box.append(message)
 

@@ -61,6 +61,10 @@ class Failure(Message, frozen=True, tag="failure"):
     code: str
     message: str
     hint: str = ""
+    field: str = ""  #: the field of a job that it is about
+    line: int = 0  #: of the input; 0: none
+    text: str = ""  #: the message without line and field; empty: it has neither
+    labelled: bool = False  #: the message names the field before the text
 
 
 class Chunk(Message, frozen=True):

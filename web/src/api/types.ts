@@ -644,6 +644,9 @@ export interface Problem {
   code: string;
   message: string;
   hint?: string;
+  field?: string | null;
+  line?: number | null;
+  entry?: number | null;
 }
 
 /** The share of a project in all use, and its target. */

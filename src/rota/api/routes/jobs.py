@@ -113,7 +113,7 @@ async def add_jobs(request: ApiRequest) -> AddedView:
     """Add jobs: all of them, or none if one cannot be accepted."""
     new: NewJobs = request.body
     if "cwd" not in new.defaults and not all(isinstance(job, dict) and "cwd" in job for job in new.jobs):
-        raise BadInput("the field 'cwd' is missing", hint="give it in 'defaults'")
+        raise BadInput("the field 'cwd' is missing", hint="give it in 'defaults'").about("cwd")
     # In a thread, because it may take seconds, and complete before a connection is taken.
     batches, options = await asyncio.to_thread(_prepared, new)
     async with request.services.connections.client(request.credential.token) as client:

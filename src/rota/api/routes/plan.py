@@ -27,7 +27,7 @@ def _moment(field: str, text: str | None) -> float | None:
         # An unencoded plus arrives as a space.
         return parse_moment(text.replace(" ", "+"), now=time.time())
     except BadInput as error:
-        raise BadInput(f"'{field}': {error.message}", hint=error.hint) from None
+        raise error.at(field=field, label=f"'{field}'") from None
 
 
 class GanttQuery(Struct, forbid_unknown_fields=True, rename={"since": "from", "until": "to"}):

@@ -48,7 +48,14 @@ def report(error: RotaError, *, as_json: bool) -> int:
     if as_json:
         import json
 
-        body = {"code": error.code, "message": harmless(error.message), "hint": harmless(error.hint)}
+        body = {
+            "code": error.code,
+            "message": harmless(error.message),
+            "hint": harmless(error.hint),
+            "field": harmless(error.field) or None,
+            "line": error.line or None,
+            "entry": error.entry or None,
+        }
         line = json.dumps({"error": body})
         # Programs that parse stdout need one JSON value there; stderr is where errors are looked for.
         try:

@@ -15,8 +15,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from rota.cli.render.printing import print_err
-from rota.errors import from_code
 from rota.wire import messages as m
+from rota.wire.failures import error_of
 
 if TYPE_CHECKING:
     from rota.client.live_channel import LiveChannel
@@ -180,8 +180,8 @@ class ChannelBridge:
                     self._channel.took(len(data))
                 case m.ChannelEnd():
                     return message
-                case m.Failure(_, code, text, hint):
-                    raise from_code(code, text, hint=hint)
+                case m.Failure():
+                    raise error_of(message)
         return None
 
     def _write(self, fd: int, data: bytes) -> None:

@@ -23,7 +23,7 @@ from rota.client.intake import from_bytes
 from rota.client.session import Added, first_batch
 from rota.client.submit_environment import default_memory
 from rota.core.fields.values import check_command
-from rota.errors import BadInput, NoManager, RotaError, UserError, from_code
+from rota.errors import BadInput, NoManager, RotaError, UserError
 
 if TYPE_CHECKING:
     from rota.client.blocking import Client
@@ -156,12 +156,9 @@ class Submission:
 
     def _named(self, error: RotaError) -> RotaError:
         """Add the name of the input, which the manager does not know."""
-        if not error.message.startswith("line "):
+        if not error.line:
             return error
-        message = f"{self.source} {error.message}"
-        if self.single_command:
-            message = error.message.partition(": ")[2]
-        return from_code(error.code, message, hint=error.hint)
+        return error.without_line() if self.single_command else error.at(source=self.source)
 
 
 class SampleJob(NamedTuple):
@@ -222,12 +219,12 @@ def _from_words(words: list[str], base: Wanted) -> Iterator[UploadBatch]:
     try:
         check_command(command)
     except BadInput as error:
-        raise BadInput(f"the command {error.message}", hint=error.hint) from None
+        raise BadInput(f"the command {error.text}", hint=error.hint) from None
     builder = Builder(base)
     try:
         builder.fielded({"cmd": command}, 1)
     except BadInput as error:
-        raise BadInput(error.message.removeprefix(f"{builder.place(1)}: "), hint=error.hint) from None
+        raise error.without_line() from None
     yield from builder.finish()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Final
+from typing import Final, TypeVar
 
 from rota.cli.command import Invocation
 from rota.cli.session.submission import Submission
@@ -11,7 +11,9 @@ from rota.client import submission
 from rota.client.batches import Builder, UploadBatch
 from rota.client.wr.fields import WR_NAME, WrPlace
 from rota.client.wr.reader import Conversion, convert
-from rota.errors import BadInput, RotaError, from_code
+from rota.errors import BadInput, RotaError
+
+E = TypeVar("E", bound=RotaError)
 
 #: Every field, to `--drop`.
 _ALL: Final = "all"
@@ -54,14 +56,16 @@ class WrSubmission(Submission):
             for field, message in job.lost:
                 if field not in self._drop and _ALL not in self._drop:
                     hint = f"if that does not matter, leave it out with --drop {field}"
-                    raise builder.bad(job.line, BadInput(message.replace(" and is left out", ""), hint=hint))
+                    raise builder.bad(
+                        job.line, BadInput(message.replace(" and is left out", ""), hint=hint).about(field)
+                    )
             fields = job.fields_with()
             if "type" in fields and self._types:
                 fields["type"] = with_types(self._types, fields["type"])
             try:
                 builder.fielded(fields, job.line, job.cmd)
             except BadInput as error:
-                raise BadInput(_in_words_of_wr(error.message), hint=error.hint) from None
+                raise _in_words_of_wr(error) from None
             yield from builder.full()
         yield from builder.finish()
 
@@ -72,19 +76,19 @@ class WrSubmission(Submission):
             client.set_limit(limit)
 
     def _named(self, error: RotaError) -> RotaError:
-        named = super()._named(error)
-        message, hint = _in_words_of_wr(named.message), named.hint
-        if f"field '{_CMD_DEPS}': " in message:
-            hint = f"add that first, or do not wait for it: --drop {_CMD_DEPS}"
-        return from_code(named.code, message, hint=hint)
+        named = _in_words_of_wr(super()._named(error))
+        if named.field == _CMD_DEPS:
+            named.hint = f"add that first, or do not wait for it: --drop {_CMD_DEPS}"
+        return named
 
 
-def _in_words_of_wr(message: str) -> str:
-    """Use wr's names of the fields, which are those in the file."""
-    message = message.replace("field 'after': no job has the command", "field 'cmd_deps': no job has the command")
-    for ours, theirs in WR_NAME.items():
-        message = message.replace(f"field '{ours}': ", f"field '{theirs}': ", 1)
-    return message
+def _in_words_of_wr(error: E) -> E:
+    """Use wr's name of the field, which is that in the file."""
+    if not error.label:
+        return error
+    if error.field == "after" and error.text.startswith("no job has the command"):
+        return error.called(_CMD_DEPS)
+    return error.called(WR_NAME.get(error.field, error.field))
 
 
 def with_types(defaults: object, own: object) -> list[str]:

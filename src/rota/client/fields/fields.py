@@ -1,7 +1,7 @@
 """The fields of a job as users give them, in JSON, on the command line or in Python: checked once.
 
 `Wanted` holds all fields of one job; `Wanted.changed` overrides some of them. Each field is checked by its
-declaration in `core.fields`, combinations are checked here; errors name the field.
+declaration in `core.fields`, combinations are checked here; errors have the field.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import msgspec
 
 from rota.client.fields.wanted_record import WantedRecord
 from rota.core.fields import request
-from rota.core.fields.behaviours import check_cleanup
 from rota.core.fields.table import FIELDS, LEARNED
 from rota.core.fields.values import shown
 from rota.errors import BadInput
@@ -72,31 +71,36 @@ class Wanted(WantedRecord, frozen=True, kw_only=True):
         if self.rerun and self.once:
             raise _contradiction("rerun", "once", text=text)
         if self.array is not None and not self.array.parts and self.array_file is None:
-            raise BadInput(
-                f"{_named('array', text)}: '{shown(self.array.text)}' picks no elements",
+            error = BadInput(
+                f"'{shown(self.array.text)}' picks no elements",
                 hint="write it like 1-100%5, or give a file of parameters as well",
             )
+            raise _named(error, "array", text)
         if not self.scratch:
             hint = "add --scratch" if text else 'add "scratch": true'
             for name in ("on_success", "on_failure", "on_exit"):
-                check_cleanup(_named(name, text), getattr(self, name), hint=hint)
+                if "cleanup" in getattr(self, name):
+                    error = BadInput("'cleanup' is only for jobs with a scratch directory", hint=hint)
+                    raise _named(error, name, text)
         if self.checkpoint is not None and self.walltime is not None and self.checkpoint >= self.walltime:
-            raise BadInput(
-                f"{_named('checkpoint', text)}: it is not shorter than the walltime",
+            error = BadInput(
+                "it is not shorter than the walltime",
                 hint="say how long before the end of the walltime the signal should come",
             )
+            raise _named(error, "checkpoint", text)
         if self.at is not None and self.type:
             try:
                 request.check_terms(self.type, self.at)
             except BadInput as error:
-                raise BadInput(f"{_named('at', text)}: {error.message}", hint=error.hint) from None
+                raise _named(error, "at", text) from None
         if self.dep_groups:
             own = next((parent for _, _, parent in self.after if parent in self.dep_groups), None)
             if own is not None:
-                raise BadInput(
-                    f"{_named('after', text)}: it would wait for its own group '{shown(str(own))}'",
+                loop = BadInput(
+                    f"it would wait for its own group '{shown(str(own))}'",
                     hint="take it out of the group, or wait for another",
                 )
+                raise _named(loop, "after", text)
 
 
 def checked(fields: Mapping[str, object], *, text: bool) -> dict[str, Any]:
@@ -110,7 +114,7 @@ def checked(fields: Mapping[str, object], *, text: bool) -> dict[str, Any]:
         try:
             new[name] = field.parse(value, text=text, now=now)
         except BadInput as error:
-            raise BadInput(f"{_named(name, text)}: {error.message}", hint=error.hint) from None
+            raise _named(error, name, text) from None
     return new
 
 
@@ -125,13 +129,14 @@ def check_request(fields: Mapping[str, object], *, text: bool) -> None:
             raise _contradiction("request", name, text=text)
 
 
-def _named(name: str, text: bool) -> str:
-    return FIELDS[name].option if text else f"field '{name}'"
+def _named(error: BadInput, name: str, text: bool) -> BadInput:
+    """The error with its field, as the user gave it."""
+    return error.at(field=name, label=FIELDS[name].option if text else "")
 
 
 def _contradiction(one: str, other: str, *, text: bool) -> BadInput:
     names = f"{FIELDS[one].option} and {FIELDS[other].option}" if text else f"fields '{one}' and '{other}'"
-    return BadInput(f"{names} contradict each other", hint="give one of them")
+    return BadInput(f"{names} contradict each other", hint="give one of them").about(one)
 
 
 def _tidy(path: str) -> str:
@@ -142,12 +147,12 @@ def _tidy(path: str) -> str:
 def refuse_name(name: str, known: Iterable[str] = ()) -> NoReturn:
     """Refuse the name of an unknown or unsupported field. Raises `BadInput`."""
     if name in LATER:
-        raise BadInput(f"field '{name}': not supported by this version yet", hint="leave it out")
+        raise BadInput("not supported by this version yet", field=name, hint="leave it out")
     if name == "cmd":
-        raise BadInput("field 'cmd': given twice", hint="give it once")
+        raise BadInput("given twice", field="cmd", hint="give it once")
     import difflib
 
     names = list(known) or ["cmd", *FIELDS]
     close = difflib.get_close_matches(name[:60], names, n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"the fields are {', '.join(names)}"
-    raise BadInput(f"field '{shown(name, 60)}': there is no such field", hint=hint)
+    raise BadInput("there is no such field", field=shown(name, 60), hint=hint)

@@ -30,7 +30,7 @@ def spec_change(fields: Mapping[str, object], *, text: bool = False) -> SpecChan
             why, instead = fixed
             option = f"--{name.replace('_', '-')}" if field is None else field.option
             where = option if text else f"field '{name}'"
-            raise BadInput(f"{where} cannot be modified: {why}", hint=instead)
+            raise BadInput(f"{where} cannot be modified: {why}", hint=instead).about(name)
         if field is None:
             refuse_name(name, CHANGEABLE)
     if not fields:

@@ -108,7 +108,7 @@ def parse(cmd: str | None, given: Mapping[str, object], place: WrPlace) -> Parse
     twice = cmd is not None and own is not None
     if cmd is None:
         if own is None:
-            raise BadInput("field 'cmd': missing", hint='write it like {"cmd": "sleep 1"}')
+            raise BadInput("missing", field="cmd", hint='write it like {"cmd": "sleep 1"}')
         cmd = _text("cmd", own)
     matters = _flag("cwd_matters", said.pop("cwd_matters", False)) or place.cwd_matters
     stated = "cwd" in said
@@ -194,13 +194,13 @@ def _time(job: Parsed, name: str, value: object) -> None:
 
 def _disk(job: Parsed, name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise BadInput(f"field '{name}': must be a whole number of gigabytes", hint="write it like 10")
+        raise BadInput("must be a whole number of gigabytes", field=name, hint="write it like 10")
     job.fields["disk"] = f"{value}G"
 
 
 def _override(job: Parsed, name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value not in _OVERRIDE:
-        raise BadInput(f"field '{name}': must be 0, 1 or 2", hint="0 is no, 1 is higher, 2 is always")
+        raise BadInput("must be 0, 1 or 2", field=name, hint="0 is no, 1 is higher, 2 is always")
     job.fields["override"] = _OVERRIDE[value]
 
 
@@ -209,7 +209,7 @@ def _env(job: Parsed, name: str, value: object) -> None:
     for word in _texts(name, value):
         variable, equals, content = word.partition("=")
         if not equals or not variable:
-            raise BadInput(f"field '{name}': '{shown(word)}' is not NAME=VALUE", hint='write it like ["LANG=C"]')
+            raise BadInput(f"'{shown(word)}' is not NAME=VALUE", field=name, hint='write it like ["LANG=C"]')
         pairs[variable] = content
     job.fields["env"] = pairs
 
@@ -224,15 +224,13 @@ def _deps(job: Parsed, name: str, value: object) -> None:
 
 def _cmd_deps(job: Parsed, name: str, value: object) -> None:
     if not isinstance(value, list):
-        raise BadInput(
-            f"field '{name}': must be a list of objects", hint='write it like [{"cmd": "x", "cwd": ""}]'
-        )
+        raise BadInput("must be a list of objects", field=name, hint='write it like [{"cmd": "x", "cwd": ""}]')
     for one in value:
         keys = {key.lower(): content for key, content in one.items()} if isinstance(one, dict) else {}
         if isinstance(keys.get("essence"), dict):
             keys = {key.lower(): content for key, content in keys["essence"].items()}
         if not isinstance(keys.get("cmd"), str):
-            raise BadInput(f"field '{name}': must be objects with cmd and cwd", hint='{"cmd": "x", "cwd": ""}')
+            raise BadInput("must be objects with cmd and cwd", field=name, hint='{"cmd": "x", "cwd": ""}')
         job.parents += ((keys["cmd"], _text(name, keys.get("cwd") or "")),)
 
 
@@ -258,7 +256,8 @@ def _limits(job: Parsed, name: str, value: object) -> None:
     for one in names:
         if not LIMIT.fullmatch(one):
             raise BadInput(
-                f"field '{name}': '{shown(one)}' cannot be a limit",
+                f"'{shown(one)}' cannot be a limit",
+                field=name,
                 hint="use letters, digits and . _ - (at most 64)",
             )
     if names:
@@ -273,7 +272,7 @@ def _narrow(between: list[str], name: str, word: str) -> None:
     found = _DATES.fullmatch(word)
     if found is None or not (found[1] or found[3]):
         raise BadInput(
-            f"field '{name}': '{shown(word)}' is not a date and time", hint="2030-07-01 12:00:00 < datetime"
+            f"'{shown(word)}' is not a date and time", field=name, hint="2030-07-01 12:00:00 < datetime"
         )
     if found[1]:
         between[0] = max(between[0], f"{found[1]}T{found[2]}")
@@ -285,7 +284,7 @@ def _window(name: str, word: str) -> tuple[str, str]:
     """A time of day as the name of a limit and its window."""
     found = _WINDOW.fullmatch(word)
     if found is None or not (found[1] or found[4]) or not _is_span([int(part or 0) for part in found.groups()]):
-        raise BadInput(f"field '{name}': '{shown(word)}' is not a time of day", hint="17:00:00 < time < 20:00:00")
+        raise BadInput(f"'{shown(word)}' is not a time of day", field=name, hint="17:00:00 < time < 20:00:00")
     begin = f"{found[1] or '00'}:{found[2] or '00'}" + (f":{found[3]}" if found[3] not in (None, "00") else "")
     end = f"{found[4] or '00'}:{found[5] or '00'}" + (f":{found[6]}" if found[6] not in (None, "00") else "")
     return f"time_{begin.replace(':', '')}_{end.replace(':', '')}", f"{begin}-{end}"
@@ -301,7 +300,7 @@ def _is_span(parts: list[int]) -> bool:
 
 def _behaviours(job: Parsed, name: str, value: object) -> None:
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        raise BadInput(f"field '{name}': must be a list of objects", hint='write it like [{"cleanup": true}]')
+        raise BadInput("must be a list of objects", field=name, hint='write it like [{"cleanup": true}]')
     found: list[str] = []
     for one in value:
         keys = {key.lower(): content for key, content in one.items() if content}
@@ -317,7 +316,7 @@ def _behaviours(job: Parsed, name: str, value: object) -> None:
             found.append("remove")
         elif keys and "nothing" not in keys:
             unknown = shown(next(iter(keys)))
-            raise BadInput(f"field '{name}': there is no behaviour '{unknown}'", hint="run, cleanup or remove")
+            raise BadInput(f"there is no behaviour '{unknown}'", field=name, hint="run, cleanup or remove")
     job.fields[name] = found
 
 
@@ -343,19 +342,19 @@ _TOGETHER: Final = ("with_docker", "with_singularity", "container_mounts", "chan
 
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
-        raise BadInput(f"field '{name}': must be a text", hint="put it in quotes")
+        raise BadInput("must be a text", field=name, hint="put it in quotes")
     return value
 
 
 def _flag(name: str, value: object) -> bool:
     if not isinstance(value, bool):
-        raise BadInput(f"field '{name}': must be true or false", hint="without quotes")
+        raise BadInput("must be true or false", field=name, hint="without quotes")
     return value
 
 
 def _texts(name: str, value: object) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise BadInput(f"field '{name}': must be a list of texts", hint='write it like ["a", "b"]')
+        raise BadInput("must be a list of texts", field=name, hint='write it like ["a", "b"]')
     return list(value)
 
 
@@ -363,5 +362,4 @@ def _groups(name: str, value: object) -> list[str]:
     try:
         return list(dict.fromkeys(with_commas(dependency_group(group)) for group in _texts(name, value)))
     except BadInput as error:
-        message = error.message.removeprefix(f"field '{name}': ")
-        raise BadInput(f"field '{name}': {message}", hint=error.hint) from None
+        raise error.at(field=name) from None

@@ -62,7 +62,7 @@ def convert(blocks: Iterable[bytes], *, source: str, place: WrPlace, waits: bool
         try:
             job = _job(line, place)
         except BadInput as error:
-            raise BadInput(f"{source} line {number}: {error.message}", hint=error.hint) from None
+            raise error.at(line=number, source=source) from None
         if job is None:
             continue
         if (same := seen.get((job.cmd, job.cwd))) is not None:
@@ -175,5 +175,5 @@ def _decoded(line: bytes, number: int, source: str) -> str:
         what, hint = what or "is not valid UTF-8", hint or "convert the file with iconv"
         text = ""
     if what:
-        raise BadInput(f"{source} line {number}: {what}", hint=hint)
+        raise BadInput(what, hint=hint).at(line=number, source=source)
     return text.removeprefix("\ufeff" if number == 1 else "").removesuffix("\r")

@@ -115,7 +115,7 @@ class Admission:
         if any(_is_home(job.spec, home) and _has_yet_to_end(job) for job in self._world.jobs.values()):
             return ""
         if named is not None and "container" not in named.spec.types:
-            raise BadInput(f"field 'type': job {home} is not a container", hint="give one with type 'container'")
+            raise BadInput(f"job {home} is not a container", field="type", hint="give one with type 'container'")
         return f"there is no container '{home}' that waits or runs; the job waits for one of this name"
 
     def waiting_reservations(self, user: str) -> int:

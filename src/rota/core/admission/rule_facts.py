@@ -74,7 +74,7 @@ def _where(spec: Spec) -> str:
     try:
         return expression.text(expression.parse(spec.where))
     except BadInput as error:
-        raise BadInput(f"field 'where': {error.message}", hint=error.hint) from None
+        raise error.at(field="where") from None
 
 
 def respecified(spec: Spec, facts: JobFacts) -> Spec:
@@ -117,7 +117,7 @@ def _ordered(types: tuple[str, ...]) -> tuple[str, ...]:
     try:
         return type_words(parse_types(types))
     except BadInput as error:
-        raise BadInput(f"field 'type': {error.message}", hint=error.hint) from None
+        raise error.at(field="type") from None
 
 
 _parse = lru_cache(maxsize=4096)(parse_request)
@@ -127,4 +127,4 @@ def _alternatives(spec: Spec) -> list[Alternative]:
     try:
         return [_parse(text) for text in spec.request]
     except BadInput as error:
-        raise BadInput(f"field 'request': {error.message}", hint=error.hint) from None
+        raise error.at(field="request") from None

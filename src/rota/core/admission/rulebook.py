@@ -125,7 +125,8 @@ class Rulebook:
         queue = self.queues.get(spec.queue)
         if queue is not None and queue.admins_only and not by.admin and by.queue != spec.queue:
             raise BadInput(
-                f"field 'queue': only administrators may use queue '{spec.queue}'",
+                f"only administrators may use queue '{spec.queue}'",
+                field="queue",
                 hint="leave it out, or ask an administrator",
                 code="denied",
             )
@@ -147,11 +148,11 @@ class Rulebook:
         queue = self.queues.get(spec.queue)
         if queue is None:
             names = ", ".join(self.queues)
-            raise BadInput(f"field 'queue': there is no queue '{spec.queue[:64]}'", hint=f"use one of {names}")
+            raise BadInput(f"there is no queue '{spec.queue[:64]}'", field="queue", hint=f"use one of {names}")
         if queue.closed and spec.queue != stays_in:
             why = f": {queue.closed_reason}" if queue.closed_reason else ""
             hint = "give another one, or wait until it is open; see 'rota queue list'"
-            raise BadInput(f"field 'queue': queue '{spec.queue}' is closed{why}", hint=hint)
+            raise BadInput(f"queue '{spec.queue}' is closed{why}", field="queue", hint=hint)
 
 
 def _is_limited(queue: Queue) -> bool:
@@ -174,7 +175,8 @@ def _refuse_exemption(spec: Spec, by: SubmissionContext) -> None:
     """Raise `BadInput` if a user exempts a job from quotas without permission."""
     if NO_QUOTAS in spec.types and not (by.admin or by.exempt):
         raise BadInput(
-            f"field 'type': only an administrator or a rule may give '{NO_QUOTAS}'",
+            f"only an administrator or a rule may give '{NO_QUOTAS}'",
+            field="type",
             hint="leave it out, or ask an administrator",
         )
 

@@ -37,7 +37,7 @@ def check_value(name: str, value: object) -> None:
     try:
         FIELDS[name].kind.check(value)
     except BadInput as error:
-        raise BadInput(f"field '{name}': {error.message}", hint=error.hint) from None
+        raise error.at(field=name) from None
 
 
 def check_spec(spec: Spec, *, checked: Spec | None = None) -> None:

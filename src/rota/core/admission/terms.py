@@ -41,7 +41,8 @@ def modified(spec: Spec, fields: dict[str, Any]) -> dict[str, Any]:
         )
     if request and new.get("walltime_s") is not None and all(parse_request(each).walltime_s for each in request):
         raise BadInput(
-            "field 'walltime': a job runs for as long as its request says",
+            "a job runs for as long as its request says",
+            field="walltime",
             hint="change the request: --request …",
         )
     if request and "request" in new:
@@ -61,7 +62,7 @@ def _besteffort(spec: Spec) -> Spec:
         return msgspec.structs.replace(spec, types=(BESTEFFORT, *spec.types))
     if by_type and not by_queue:
         raise BadInput(
-            f"field 'queue': type '{BESTEFFORT}' contradicts queue '{spec.queue}'", hint="give one of them"
+            f"type '{BESTEFFORT}' contradicts queue '{spec.queue}'", field="queue", hint="give one of them"
         )
     return spec
 
@@ -75,10 +76,10 @@ def _check_terms(spec: Spec) -> None:
     try:
         types = parse_types(spec.types)
     except BadInput as error:
-        raise BadInput(f"field 'type': {error.message}", hint=error.hint) from None
+        raise error.at(field="type") from None
     if spec.at is None:
         return
     try:
         check_reservation(types, spec.at)
     except BadInput as error:
-        raise BadInput(f"field 'at': {error.message}", hint=error.hint) from None
+        raise error.at(field="at") from None

@@ -79,12 +79,6 @@ def check_behaviours(found: tuple[str, ...]) -> None:
             raise BadInput(f"'{shown(each)}' is not a behaviour", hint=_FORM)
 
 
-def check_cleanup(where: str, behaviours: tuple[str, ...], *, hint: str) -> None:
-    """Refuse `cleanup` in a directory that is not the job's own. Raises `BadInput`."""
-    if "cleanup" in behaviours:
-        raise BadInput(f"{where}: 'cleanup' is only for jobs with a scratch directory", hint=hint)
-
-
 def pattern(value: object, text: bool) -> str:
     """A file name with placeholders such as `%j` and `%a`, relative to the job's directory. Raises `BadInput`."""
     name = values.path(value, text)

@@ -207,7 +207,7 @@ def _named_field(name: str) -> Iterator[None]:
     try:
         yield
     except BadInput as error:
-        raise BadInput(f"field '{name}': {error.message}", hint=error.hint) from None
+        raise error.at(field=name) from None
 
 
 def _too_little(ledger: Ledger, taking: Taking, site: Site) -> str:

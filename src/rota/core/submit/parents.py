@@ -43,7 +43,7 @@ def resolve_after(world: World, upload: Upload) -> EntryParents:
         if isinstance(parent, str):
             spec = job.spec if job is not None else known.spec if known is not None else None
             if spec is not None and not spec.allow_empty_group and not _has_members(world, joined, parent):
-                raise no_members(parent, f"line {line}: ")
+                raise no_members(parent).at(line=line)
             parents = [parent]
             if spec is not None and not spec.live:
                 parents = _members_now(world, joined, parent, condition) or parents
@@ -51,11 +51,11 @@ def resolve_after(world: World, upload: Upload) -> EntryParents:
                     fixed.add(known.job)
         elif local:
             if not 0 <= parent < len(entries):
-                raise NotFound(f"line {line}: field 'after': the input has no such line")
+                raise NotFound("the input has no such line", field="after", line=line)
             forward = forward or parent >= entry
             parents = (entries[parent],)
         elif world.outcome(parent) == NO_JOB or parent in jobs:
-            raise NotFound(f"line {line}: field 'after': there is no job {parent}")
+            raise NotFound(f"there is no job {parent}", field="after", line=line)
         else:
             parents = [successors.get(parent, parent)]
         if job is not None:
@@ -74,10 +74,11 @@ def resolve_after(world: World, upload: Upload) -> EntryParents:
     return EntryParents(resolved, existing, fixed, forward)
 
 
-def no_members(group: str, place: str = "") -> NotFound:
+def no_members(group: str) -> NotFound:
     """The error about a dependency on a group that nobody has joined yet."""
     return NotFound(
-        f"{place}field 'after': group '{group}' has never had a member",
+        f"group '{group}' has never had a member",
+        field="after",
         hint="add its members first, or give --allow-empty-group",
     )
 
@@ -89,7 +90,7 @@ def redefined_after(world: World, spec: Spec, after: Iterable[After]) -> tuple[A
         parent = each.parent
         if isinstance(parent, int):
             if world.outcome(parent) == NO_JOB:
-                raise NotFound(f"field 'after': there is no job {parent}")
+                raise NotFound(f"there is no job {parent}", field="after")
             found[each] = None
             continue
         if not spec.allow_empty_group and not _has_members(world, {}, parent):
@@ -186,7 +187,9 @@ def refuse_cycles(
         for group in specs[id].dep_groups:
             if any(each.parent == group for each in waits):
                 raise BadInput(
-                    f"{name(id)}: field 'after': it would wait for its own group '{group}'",
+                    f"it would wait for its own group '{group}'",
+                    field="after",
+                    line=lines.get(id, 0),
                     hint="leave that group out of 'after' or of 'dep_groups'",
-                )
+                ).at(source="" if id in lines else name(id))
     refuse_cycle(after, parents, name=name)

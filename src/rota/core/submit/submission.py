@@ -108,7 +108,7 @@ def _refuse_impossible(world: World, event: ChunkArrived) -> None:
             why = planning_terms.impossible(world, event.specs[index])
         except BadInput as error:
             line = line_of(event, event.spec_of.index(index) if event.spec_of else 0)
-            raise BadInput(f"line {line}: {error.message}", hint=error.hint) from None
+            raise error.at(line=line) from None
         if why is not None:
             impossible[index] = why
     if not impossible:
@@ -117,7 +117,8 @@ def _refuse_impossible(world: World, event: ChunkArrived) -> None:
         index = event.spec_of[position] if event.spec_of else 0
         if index in impossible and not applies(event.allow_unsatisfiable, event.first + position):
             raise NeverFits(
-                f"line {line_of(event, position)}: {impossible[index]}",
+                impossible[index],
+                line=line_of(event, position),
                 hint="ask for less, or keep it anyway with --allow-unsatisfiable",
             )
 
@@ -151,6 +152,8 @@ def _refuse_reservation(world: World, turn: Turn, upload: Upload) -> None:
     why = world.placement.rejection(planning_terms.ask_of(job.spec, job.size), turn.wall)
     if why is not None:
         raise NotGranted(
-            f"line {upload.lines[0]}: field 'at': the reservation is {why}",
+            f"the reservation is {why}",
+            field="at",
+            line=upload.lines[0],
             hint="ask for another time, or for less",
         )

@@ -21,6 +21,7 @@ from rota.manager.peers.partial_messages import SMALL, PartialMessages
 from rota.users import user_name
 from rota.wire import codec
 from rota.wire import messages as m
+from rota.wire.failures import failure_of
 
 _HELLO_TIME_S: Final = 10.0
 _EXPIRY_CHECK_S: Final = 60.0
@@ -185,12 +186,12 @@ class Peer(asyncio.Protocol):
 
     def refuse(self, error: RotaError) -> None:
         """Send an error and hang up."""
-        self.send(m.Failure(0, error.code, error.message, error.hint))
+        self.send(failure_of(0, error))
         self.close()
 
     def fail(self, n: int, error: RotaError) -> None:
         """Refuse one request."""
-        self.send(m.Failure(n, error.code, error.message, error.hint))
+        self.send(failure_of(n, error))
 
     def close(self) -> None:
         self.closed = True

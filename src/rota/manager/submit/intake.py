@@ -77,7 +77,8 @@ class Intake:
             raise BadInput("a specification names an environment that was not sent")
         if len(add.after) > MOST_AFTER:
             raise BadInput(
-                f"field 'after': more than {MOST_AFTER:,} dependencies at once",
+                f"more than {MOST_AFTER:,} dependencies at once",
+                field="after",
                 hint="put the jobs that are waited for in a group with 'dep_groups' and wait for '@group'",
             )
         end = add.first + len(add.cmds)
@@ -88,24 +89,24 @@ class Intake:
         for each in add.after:
             if each.cwd is not None:
                 if each.local or not isinstance(each.parent, str) or len(each.cwd) > MAX_PATH:
-                    raise BadInput("field 'after': a dependency on a command needs its text and its directory")
+                    raise BadInput("a dependency on a command needs its text and its directory", field="after")
                 _check_command(each.parent, line_of(add, each.entry - add.first))
             elif isinstance(each.parent, int):
                 if not 0 <= each.parent < 2**53:
-                    raise BadInput("field 'after': there is no such job")
+                    raise BadInput("there is no such job", field="after")
             elif not 0 < len(each.parent) <= MAX_NAME or "\0" in each.parent:
-                raise BadInput("field 'after': a group needs a name")
+                raise BadInput("a group needs a name", field="after")
             if each.elements is not None and not 0 <= each.elements[0] <= each.elements[1] < 2**53:
-                raise BadInput("field 'after': an index is out of range")
+                raise BadInput("an index is out of range", field="after")
         own = (*(each.entry for each in add.elements), *(entry for entry, _bytes in add.inputs))
         if any(not add.first <= entry < end for entry in own):
             raise BadInput("an element of an array does not belong to this chunk")
         if len(add.input) > _LONGEST_INPUT or "\0" in add.input:
             raise BadInput("the name of the input is too long", hint="give a shorter one with --input")
         if any(not 0 <= number < MAX_BYTES for _entry, number in add.inputs):
-            raise BadInput("field 'input_bytes' is out of range")
+            raise BadInput("out of range", field="input_bytes")
         if any(not 0 <= each.index < 2**53 or not 0 <= each.array < 2**53 for each in add.elements):
-            raise BadInput("field 'array': an index is out of range")
+            raise BadInput("an index is out of range", field="array")
         for position, cmd in enumerate(add.cmds):
             _check_command(cmd, line_of(add, position))
         if any(len(blob) > MAX_ENVIRONMENT for blob in add.envs):
@@ -178,7 +179,7 @@ class Intake:
                     self._admission.refuse_reservation(wished, waiting + self._reserved, admin=self._admin)
                 except BadInput as error:
                     line = line_of(add, position)
-                    raise BadInput(f"line {line}: {error.message}", hint=error.hint) from None
+                    raise error.at(line=line) from None
 
     def _placed(self, add: m.Add, error: BadInput) -> BadInput:
         """The error with the line of the first command that has the next specification."""
@@ -187,7 +188,7 @@ class Intake:
         if wanted not in spec_of:
             return error
         line = line_of(add, spec_of.index(wanted))
-        return BadInput(f"line {line}: {error.message}", hint=error.hint, code=error.code)
+        return error.at(line=line)
 
     def event(
         self,
@@ -260,13 +261,13 @@ def _parents(each: m.NewAfter, arrays: ArrayElements, commanded: JobsByCommand) 
 def _check_command(cmd: Command, line: int) -> None:
     parts = [cmd] if isinstance(cmd, str) else cmd
     if not parts or not parts[0]:
-        raise BadInput(f"line {line}: field 'cmd' is empty", hint="give a command")
+        raise BadInput("field 'cmd' is empty", line=line, hint="give a command").about("cmd")
     if sum(map(len, parts)) > MAX_ENVIRONMENT:
-        raise BadInput(f"line {line}: field 'cmd' is too long", hint="put it into a script")
+        raise BadInput("field 'cmd' is too long", line=line, hint="put it into a script").about("cmd")
     for part in parts:
         if "\0" in part:
-            raise BadInput(f"line {line}: field 'cmd' contains a NUL byte", hint="remove it")
+            raise BadInput("field 'cmd' contains a NUL byte", line=line, hint="remove it").about("cmd")
         if len(part) > MAX_COMMAND // 4 and len(part.encode()) > MAX_COMMAND:
             raise BadInput(
-                f"line {line}: field 'cmd' is longer than {MAX_COMMAND} bytes", hint="put it into a script"
-            )
+                f"field 'cmd' is longer than {MAX_COMMAND} bytes", line=line, hint="put it into a script"
+            ).about("cmd")

@@ -53,10 +53,10 @@ def find_elements(store: Store, add: m.Add) -> ArrayElements:
         clause = Clause(array=int(each.parent), indexes=(each.elements,))
         ids = store.find([clause], above=0, limit=_MOST_PARENTS + 1) if each.parent else []
         if not ids:
-            raise NotFound(f"line {line}: field 'after': array {each.parent} has no such element")
+            raise NotFound(f"array {each.parent} has no such element", field="after", line=line)
         if len(ids) > _MOST_PARENTS:
             raise BadInput(
-                f"line {line}: field 'after': more than {_MOST_PARENTS} elements", hint="use a dependency group"
+                f"more than {_MOST_PARENTS} elements", field="after", line=line, hint="use a dependency group"
             )
         found[each.parent, each.elements] = ids
     return found
@@ -87,7 +87,9 @@ def find_commanded(add: m.Add, keys: dict[tuple[Parent, str], str], ids: Mapping
             line = line_of(add, each.entry - add.first)
             where = f"in {shown(each.cwd)}" if each.cwd else "in a directory of its own"
             raise NotFound(
-                f"line {line}: field 'after': no job has the command {shown(str(each.parent))} {where}",
+                f"no job has the command {shown(str(each.parent))} {where}",
+                field="after",
+                line=line,
                 hint="add it first, or wait for something else",
             )
         found[each.parent, each.cwd] = job
