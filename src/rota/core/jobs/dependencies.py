@@ -348,4 +348,6 @@ def _cycle(around: list[str]) -> BadInput:
     if len(around) > _MOST_SHOWN:
         half = _MOST_SHOWN // 2
         around = [*around[:half], f"… ({len(around) - _MOST_SHOWN} more)", *around[-half:]]
-    return BadInput(f"dependencies form a cycle: {' → '.join(around)}", hint="remove one of these 'after'")
+    return BadInput(f"dependencies form a cycle: {' → '.join(around)}", hint="remove one of these 'after'").about(
+        "after"
+    )
