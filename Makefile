@@ -18,7 +18,7 @@ PARALLEL := -n $(shell n=$$(nproc); echo $$((n < 7 ? n * 5 / 2 : 16))) --dist lo
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint format bench bench-guard bench-million bench-latency bench-learning \
-	bench-queue bench-release bench-reserve bench-plan bench-estimates bench-nodes bench-output bench-api bench-past bench-page faults cluster properties web screenshots client generated docs dist clean
+	bench-queue bench-release bench-reserve bench-plan bench-snapshot bench-estimates bench-nodes bench-output bench-api bench-past bench-page faults cluster properties web screenshots client generated docs dist clean
 .DELETE_ON_ERROR:
 
 help:  ## This list
@@ -72,6 +72,9 @@ bench-reserve: $(DEV)  ## One step of the engine, by length of the queue and num
 
 bench-plan: $(DEV)  ## The planner: whole nodes, mixed requests, single events, traces
 	$(BIN)/python bench/plan.py $(ARGS)
+
+bench-snapshot: $(DEV)  ## A snapshot of a plan of 10,000 jobs, beside a copy of the bare entries
+	$(BIN)/python bench/snapshot.py $(ARGS)
 
 bench-estimates: $(DEV)  ## Expected starts and ends against what then happened, over a trace of 30,000 jobs
 	$(BIN)/python bench/estimates.py $(ARGS)

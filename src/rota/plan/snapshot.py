@@ -15,6 +15,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, timedelta, tzinfo
 from enum import Enum
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -261,8 +262,7 @@ class _Records:
         made = list(map(self._copy, new))
         copies.update(zip(map(id, new), made, strict=True))
         for name, copier in self._parts:
-            for record in made:
-                part = getattr(record, name)
+            for record, part in zip(made, map(attrgetter(name), made), strict=True):
                 if part is not None:
                     known = copies.get(id(part))
                     setattr(record, name, copier(part, copies) if known is None else known)
