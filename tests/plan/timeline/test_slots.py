@@ -187,3 +187,27 @@ def test_a_bound_never_skips_a_start_that_is_possible(data: st.DataObject) -> No
         bounds.proved(number, length, found[0])
         if data.draw(st.booleans()):
             slots.take(found[1], found[0], found[0] + length)
+
+
+@given(
+    st.lists(st.tuples(spans, st.integers(0, SITE.everything)), max_size=8),
+    st.integers(0, FAR // 2),
+    st.booleans(),
+)
+def test_slots_in_which_some_hold_resources_are_the_same_in_one_pass(
+    held: list[tuple[tuple[int, float], int]], now: int, apart: bool
+) -> None:
+    """With overlaps and without."""
+    model = Seconds(SITE.everything)
+    kept = []
+    for (start, end), mask in held:
+        if apart and any(
+            model.free[second] & mask != mask for second in range(start, min(2 * FAR, int(min(end, 99))))
+        ):
+            continue
+        kept.append((float(start), float(end), mask))
+        model.change(start, end, lambda free, mask=mask: free & ~mask)
+    slots = Slots.holding(SITE.everything, float(now), kept)
+    for second in range(now, 2 * FAR):
+        assert slots.common(second, second + 0.5) == model.free[second]
+        assert slots.counts[slots.index(second)] == model.free[second].bit_count()

@@ -28,8 +28,8 @@ from rota.plan.policy.quota_rules import QuotaRule
 from rota.plan.schedule.plan import Plan
 from rota.plan.schedule.plan_entry import WAITING, PlanEntry
 
-#: No trials in larger plans: a copy of the plan would take too long.
-MOST_ENTRIES: Final = 1000
+#: No trials in larger plans: they run in the loop, and each takes time in proportion to the plan.
+MOST_ENTRIES: Final = 3000
 #: The walltime that is tried if the expected time of the job does not fit.
 _SHORT_S: Final = 60.0
 #: Named only if nothing else would help: a user or administrator has decided these.

@@ -58,6 +58,8 @@ class CauseTrial:
         self._reserved, self._limits = self.plan.reserved, self.plan.limits
         self._shapes = self.plan.shapes
         self._others = [other for other in self.plan.entries.values() if self._holds(other)]
+        self._close()
+        self._slots = self._held(self._others)  #: of all trials in which they keep their places
 
     def _holds(self, other: PlanEntry) -> bool:
         """Does the other job hold resources that this one could have, or get them first?"""
@@ -99,12 +101,12 @@ class CauseTrial:
         entry.after = frozenset() if DEPENDENCY in gone else self._after
         plan.site = site = self._without(gone)
         plan.shapes = self._shapes if site is self._site else {}
-        plan.closures = closures(site, plan.now)
-        plan.closing = closing(plan.closures, plan.now)
+        self._close()
         left = [other for other in self._others if not _is_gone(other, gone, jobs)]
         plan.reserved = {other.id: other for other in left if other.id in self._reserved}
-        plan.slots = self._slots(left)
-        plan.ledger = self._ledger if len(left) == len(self._others) and site is self._site else self._kept(left)
+        plan.slots, plan.ledger = self._slots, self._ledger
+        if len(left) < len(self._others) or site is not self._site:
+            plan.slots, plan.ledger = self._held(left), self._kept(left)
         plan.bounds = {}
         search.ready(plan, entry)
         entry.everywhere = {name: units for name, units in entry.everywhere.items() if name not in limits}
@@ -135,15 +137,16 @@ class CauseTrial:
                 site.asleep, site.sleeping = 0, {}
         return site
 
-    def _slots(self, left: list[PlanEntry]) -> Slots:
+    def _close(self) -> None:
         plan = self.plan
-        slots = Slots(plan.site.everything, plan.now)
-        for start, end, mask in plan.closures:
-            slots.cover(mask, max(start, plan.now), end)
-        for other in left:
-            assert other.start is not None
-            slots.cover(other.resources, max(other.start, plan.now), other.end or inf)
-        return slots
+        plan.closures = closures(plan.site, plan.now)
+        plan.closing = closing(plan.closures, plan.now)
+
+    def _held(self, left: list[PlanEntry]) -> Slots:
+        """The resources that closures and the other jobs leave free."""
+        plan = self.plan
+        jobs = ((other.start or 0.0, other.end or inf, other.resources) for other in left)
+        return Slots.holding(plan.site.everything, plan.now, (*plan.closures, *jobs))
 
     def _kept(self, left: list[PlanEntry]) -> Ledger:
         """What the other jobs take of memory, disk, GPUs and limits."""

@@ -7,11 +7,11 @@ answer.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from itertools import accumulate
 from math import inf
-from operator import and_
+from operator import and_, itemgetter
 from typing import NamedTuple
 
 from rota.plan.snapshot import state
@@ -47,6 +47,37 @@ class Slots:
         slots = cls(0)
         slots.give(free, start, end)
         return slots
+
+    @classmethod
+    def holding(cls, free: int, now: float, held: Iterable[tuple[float, float, int]]) -> Slots:
+        """Slots from now on in which these (start, end, resources) are held. They may overlap."""
+        spans = [(max(start, now), end, mask & free) for start, end, mask in held if mask and start < end > now]
+        found = cls(free, now)
+        if not found._sweep(spans):
+            for start, end, mask in spans:
+                found.cover(mask, start, end)
+        return found
+
+    def _sweep(self, spans: list[tuple[float, float, int]]) -> bool:
+        """Take all these spans in one pass over time. False: some overlap, and nothing was done."""
+        # At the same moment resources are given back before they are taken.
+        changes = [(end, False, mask) for _start, end, mask in spans if end < inf]
+        changes += [(start, True, mask) for start, _end, mask in spans]
+        changes.sort(key=itemgetter(0, 1))
+        times, frees = self.times[:], self.free[:]
+        free = frees[0]
+        for moment, taken, mask in changes:
+            if (free & mask) != (mask if taken else 0):
+                return False
+            free ^= mask
+            if moment == times[-1]:
+                frees[-1] = free
+            else:
+                times.append(moment)
+                frees.append(free)
+        self.times, self.free = times, frees
+        self.counts = [each.bit_count() for each in frees]
+        return True
 
     def copy(self) -> Slots:
         new = Slots.__new__(type(self))
