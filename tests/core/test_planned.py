@@ -14,12 +14,12 @@ from rota.core.attempts.vacate_times import VacateTimes
 from rota.core.jobs.explain import why
 from rota.core.jobs.job import Condition, Outcome
 from rota.core.machines.energy_rules import EnergyRules
-from rota.core.site.planning_terms import ask_of
+from rota.core.site.plan_facts import leases_out, rules_now
 from rota.core.site.reservations import Reservations
 from rota.core.states import State
 from rota.errors import BadInput, NeverFits, NotGranted
 from rota.manager.views import nodes
-from rota.plan.ask import Ask
+from rota.plan.ask import Ask, ask_of
 from rota.plan.dispatch import plan_factory
 from rota.plan.dispatch.planning import Planning
 from rota.plan.explain.whatif import ask_when
@@ -86,8 +86,8 @@ def test_what_is_only_asked_leaves_every_lease_the_core_that_it_has(m: Machine) 
     m.end(first)
     mine = given(m, planned)
     placement = planning(m)
-    assert placement.terms is not None
-    outlook = plan_factory.outlook(placement.terms, placement._packing, m.wall)
+    rules, leases = rules_now(m.world, m.wall), leases_out(m.world)
+    outlook = plan_factory.outlook(rules, leases, placement._asks, placement._packing, m.wall)
     assert outlook.planner.plan.site.spans(outlook.planner.plan.entries[planned].resources) == mine
     own = [entry.resources for entry in outlook.planner.plan.running.values()]
     assert sum(own).bit_count() == sum(each.bit_count() for each in own) == 2

@@ -10,6 +10,7 @@ from heapq import heapify
 
 from rota.core.events import ClockMoved
 from rota.core.jobs.job import Job
+from rota.core.site import plan_facts
 from rota.core.states import TERMINAL
 from rota.core.turn import NO_JOB_ID, Turn
 from rota.core.world import World
@@ -33,7 +34,9 @@ def on_clock_moved(world: World, turn: Turn, event: ClockMoved) -> None:
     heapify(world.delayed_until)
     for clock_moved in world.points.clock_moved:
         clock_moved(world, turn, by)
-    world.placement.clock_moved(turn.wall)
+    if world.placement.planner is not None:
+        plan_facts.inform(world, turn.wall, anew=True)
+        world.placement.clock_moved(turn.wall)
     way = "forward" if by > 0 else "back"
     turn.note(NO_JOB_ID, 0, "clock", f"the clock was set {way} by {about_duration(abs(by))}, and is followed")
 

@@ -20,7 +20,6 @@ from rota.core.feature import Features
 from rota.core.features import BUILT_IN
 from rota.core.learning import estimate
 from rota.core.site import manager_pause, plan_news
-from rota.core.site.planning_terms import WorldTerms
 from rota.core.turn import Turn
 from rota.core.world import StepCallbacks, World
 from rota.errors import Bug, RotaError
@@ -32,7 +31,6 @@ class Engine:
     def __init__(self, world: World, *, features: Features = BUILT_IN) -> None:
         self.world = world
         world.placement.needs = partial(estimate.need_now, world)
-        world.placement.terms = WorldTerms(world)
         world.on_site = world.placement.site_changed
         features.install(world)
         self._handlers = features.handlers

@@ -13,6 +13,7 @@ from rota.core.attempts.parts import all_leased
 from rota.core.attempts.suspension_phases import has_given_up
 from rota.core.jobs.dependencies import verdict
 from rota.core.jobs.job import Job, Parent
+from rota.core.site.plan_facts import leases_out
 from rota.core.states import LEASED, TERMINAL, State
 from rota.core.world import OPEN, World
 from rota.plan.site.bitset import parse_spans
@@ -34,7 +35,7 @@ def check_each(world: World) -> Iterator[list[str]]:
     yield _groups_as_members(world)
     yield _nothing_exceeded(world)
     yield _limits_as_leased(world)
-    yield world.placement.broken()
+    yield world.placement.broken(leases_out(world))
 
 
 def _each_job_in_one_state(world: World) -> list[str]:

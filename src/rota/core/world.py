@@ -30,6 +30,7 @@ from rota.core.turn import Turn
 from rota.plan.need import Need
 from rota.plan.placement.given import Given
 from rota.plan.placement.placement import Placement
+from rota.plan.placement.queue import Offer
 from rota.plan.policy.policy import PATIENCE_S
 from rota.plan.policy.quotas import Spent
 from rota.plan.policy.usage_history import History
@@ -152,6 +153,7 @@ class World:
     def __init__(self, placement: Placement) -> None:
         self.placement = placement
         self.jobs: dict[int, Job] = {}
+        placement.entrants = self.jobs
         self.keys: dict[str, int] = {}  #: identity key → job, for jobs in memory
         self.specs: dict[int, Spec] = {}
         self.outcomes = bytearray([NO_JOB])
@@ -190,6 +192,8 @@ class World:
         self.site: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
         self.site_version = 0  #: grows with every change of `site`
         self.on_site: Callable[[], None] | None = None  #: called when `site` has changed
+        #: (host records, node records, do they need a plan?): a cache (`core.site.plan_facts`)
+        self.host_rules: tuple[object, object, bool] = (None, None, False)
         #: host → ids of its resources, for hosts without resource records
         self.own_resources: dict[str, list[int]] = {}
         self.spent: dict[Spent, int] = {}  #: resource-time that ended jobs used of quota periods
@@ -311,12 +315,12 @@ def write(turn: Turn, job: Job) -> None:
 def enqueue(world: World, turn: Turn, job: Job) -> None:
     """Offer the job, already READY, to the placement."""
     job.ready_at = turn.wall
-    world.placement.offer(job.need, priority=job.spec.priority, jobs=[job.id])
+    world.placement.offer(Offer(job.spec, job.need, job.rank_key, [job.id]))
 
 
 def dequeue(world: World, job: Job) -> None:
     """Withdraw a job that leaves READY without having been placed."""
-    world.placement.withdraw(job.need, priority=job.spec.priority, job=job.id)
+    world.placement.withdraw(job.need, job.rank_key, job.id)
 
 
 def finish(

@@ -10,6 +10,7 @@ from rota.core import events
 from rota.core.accounts.accounting import HOUR_S
 from rota.core.accounts.fair_share_usage import usage_now
 from rota.core.world import World
+from rota.plan.placement.queue import rank_of
 from rota.plan.policy.policy import FairShare
 from tests.core.machine import Machine
 
@@ -66,7 +67,7 @@ def by_share(machine: Machine, **shares: float) -> None:
 
 def codes(machine: Machine, job: int) -> list[str]:
     need = machine.world.jobs[job].need
-    return [each.code for each in machine.world.placement.why(need, priority=0, job=job)]
+    return [each.code for each in machine.world.placement.why(need, rank_of(0), job)]
 
 
 def test_use_from_before_there_was_a_plan_counts_in_it() -> None:

@@ -160,7 +160,7 @@ def groups_of(world: World) -> dict[str, object]:
 def queue_of(world: World) -> list[tuple[int, int]]:
     """In order of rank. (What a job takes is learned anew, and may differ.)"""
     job_classes = world.placement._packing._job_classes.values()  # type: ignore[attr-defined]
-    return sorted((-job_class.priority, job) for job_class in job_classes for job in job_class.jobs())
+    return sorted((job_class.key, job) for job_class in job_classes for job in job_class.jobs())
 
 
 numbers = st.integers(0, 1000)

@@ -2,79 +2,44 @@
 
 from __future__ import annotations
 
-from rota.plan.ask import Ask
+from rota.plan.dispatch.asks import Asks
 from rota.plan.dispatch.due_jobs import DueJobs
 from rota.plan.dispatch.plan_leases import ids_of, still_there
 from rota.plan.dispatch.plan_queue import PlanQueue
-from rota.plan.language.request import Alternative, Level, ResourceGroup
-from rota.plan.language.types import Types
 from rota.plan.need import Need
-from rota.plan.placement.leases import Held, Reserved
+from rota.plan.placement.queue import rank_of
 from rota.plan.planner.planner import Planner
-from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import Policy
 from rota.plan.schedule.plan_entry import Begin, PlanEntry
 from rota.plan.site.resources import Resource, Site
 from rota.plan.size import Size
+from tests.plan.entrants import Asked, Job
 
 SITE = Site([Resource(id, {"host": f"h{(id + 1) // 2}"}) for id in range(1, 7)])
 PLAIN = Need(Size(cpus=200))
 ON_TERMS = Need(Size(cpus=200), terms=7)
 
 
-class Alike:
-    """`Terms` of a site where every job asks for two cores."""
+class Everyone(dict[int, Job]):
+    """Every job asks for two cores; a hundred in a row are of one specification."""
 
-    def __init__(self, types: Types | None = None) -> None:
-        self._ask = Ask(
-            alternatives=(Alternative((ResourceGroup((Level("core", 2),)),), 60.0),), types=types or Types()
-        )
+    def __init__(self, *types: str) -> None:
+        self._asked = Asked(request=("core=2,walltime=0:1:0",), size=Size(cpus=200), types=types)
 
-    def ask(self, job: int) -> Ask:
-        del job
-        return self._ask
-
-    def submitted(self, job: int) -> float:
-        return float(job)
-
-    def group(self, job: int) -> int:
-        return 1 + job // 100
-
-    def held(self) -> list[Held]:
-        return []
-
-    def reserved(self, job: int) -> Reserved | None:
-        del job
-        return None
-
-    def runs_at(self, job: int) -> str | None:
-        del job
-        return None
-
-    def patience_s(self) -> float:
-        return 300.0
-
-    def wanted(self) -> bool:
-        return True
-
-    def site(self) -> Site:
-        return SITE
-
-    def policy(self) -> Policy:
-        return Policy()
-
-    def usage(self, wall: float) -> Usage:
-        del wall
-        return Usage(1.0)
-
-    def quotas(self, site: Site) -> None:
-        del site
+    def __missing__(self, job: int) -> Job:
+        return Job(self._asked, 1 + job // 100, float(job))
 
 
-def lined_up(need: Need, jobs: list[int], *, terms: Alike | None = None, plan: bool = True) -> PlanQueue:
-    made = PlanQueue()
+def asks(*types: str) -> Asks:
+    made = Asks()
+    made.entrants = Everyone(*types)
+    return made
+
+
+def lined_up(need: Need, jobs: list[int], *types: str, plan: bool = True) -> PlanQueue:
+    made = PlanQueue(asks(*types))
     planner = Planner(SITE, Policy()) if plan else None
-    made.add(need, 0, jobs, terms=terms or Alike(), planner=planner)
+    made.add(need, rank_of(0), jobs, planner=planner)
     assert made.broken() == []
     return made
 
@@ -94,19 +59,18 @@ def test_jobs_of_other_groups_stand_in_other_job_classes() -> None:
 def test_without_a_plan_jobs_on_terms_wait_in_one_job_class_and_leave_it_together() -> None:
     made = lined_up(ON_TERMS, [1, 2, 3], plan=False)
     assert jobs_of(made) == [[1, 2, 3]]
-    assert made.hand_over() == [(0, ON_TERMS, [1, 2, 3])]
+    assert made.hand_over() == [(ON_TERMS, rank_of(0), [1, 2, 3])]
     assert not made.where
     assert made.broken() == []
 
 
 def test_jobs_with_a_moment_of_their_own_stand_alone() -> None:
-    timed = Alike(Types(deadline=1000.0))
-    assert jobs_of(lined_up(ON_TERMS, [1, 4, 7], terms=timed)) == [[1], [4], [7]]
+    assert jobs_of(lined_up(ON_TERMS, [1, 4, 7], "deadline=1000")) == [[1], [4], [7]]
 
 
 def test_job_classes_are_planned_by_rank() -> None:
     made = lined_up(PLAIN, [4, 5, 6])
-    made.add(PLAIN, 9, [8], terms=Alike(), planner=Planner(SITE, Policy()))
+    made.add(PLAIN, rank_of(9), [8], planner=Planner(SITE, Policy()))
     assert [made.classes[key].head() for key in made.to_plan()] == [8, 4, 5, 6]
 
 
@@ -143,7 +107,7 @@ def test_a_queue_that_does_not_agree_with_itself_says_so() -> None:
 
 
 def begin(job: int) -> Begin:
-    return Begin(PlanEntry(job, Alike().ask(job), 0.0), [])
+    return Begin(PlanEntry(job, asks().waiting(job, ON_TERMS), 0.0), [])
 
 
 def test_who_is_blocked_is_tried_when_the_last_victim_has_ended() -> None:

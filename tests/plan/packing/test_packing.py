@@ -15,6 +15,7 @@ from rota.plan.need import LimitUse, Need
 from rota.plan.packing.hosts import AHEAD_MAX, AHEAD_S
 from rota.plan.packing.packing import Packing
 from rota.plan.placement.decisions import Opened, Placed
+from rota.plan.placement.queue import rank_of
 from rota.plan.policy.limits import Limit
 from rota.plan.size import Capacity, Size
 
@@ -48,26 +49,26 @@ def seats(made: Packing, now: float = 0.0) -> list[int]:
 
 def test_the_highest_priority_comes_first_then_the_oldest() -> None:
     made = packing()
-    made.offer(Need(Size(cpus=100)), priority=0, jobs=[1, 4, 5])
-    made.offer(Need(Size(cpus=100, mem=GIB)), priority=0, jobs=[2, 3])
-    made.offer(Need(Size(cpus=100)), priority=9, jobs=[6])
+    made.offer(Need(Size(cpus=100)), rank=rank_of(0), jobs=[1, 4, 5])
+    made.offer(Need(Size(cpus=100, mem=GIB)), rank=rank_of(0), jobs=[2, 3])
+    made.offer(Need(Size(cpus=100)), rank=rank_of(9), jobs=[6])
     assert place(made) == [6, 1, 2, 3]
 
 
 def test_a_job_offered_late_takes_its_place_by_age() -> None:
     made = packing()
-    made.offer(Need(Size(cpus=400)), priority=0, jobs=[5, 6])
-    made.offer(Need(Size(cpus=400)), priority=0, jobs=[2])
+    made.offer(Need(Size(cpus=400)), rank=rank_of(0), jobs=[5, 6])
+    made.offer(Need(Size(cpus=400)), rank=rank_of(0), jobs=[2])
     assert place(made) == [2]
 
 
 def test_a_withdrawn_job_is_passed_over_and_may_come_back() -> None:
     made = packing()
     size = Size(cpus=400)
-    made.offer(Need(size), priority=0, jobs=[1, 2, 3])
-    made.withdraw(Need(size), priority=0, job=1)
-    made.withdraw(Need(size), priority=0, job=3)
-    made.offer(Need(size), priority=0, jobs=[3])
+    made.offer(Need(size), rank=rank_of(0), jobs=[1, 2, 3])
+    made.withdraw(Need(size), rank=rank_of(0), job=1)
+    made.withdraw(Need(size), rank=rank_of(0), job=3)
+    made.offer(Need(size), rank=rank_of(0), jobs=[3])
     (placed,) = begun(made)
     assert placed.job == 2
     assert placed.seat is not None
@@ -77,9 +78,9 @@ def test_a_withdrawn_job_is_passed_over_and_may_come_back() -> None:
 
 def test_backfill_keeps_the_order_of_rank_too() -> None:
     made = packing()
-    made.offer(Need(Size(cpus=300, time_s=100.0)), priority=0, jobs=[1, 2])
-    made.offer(Need(Size(cpus=30, time_s=10.0)), priority=0, jobs=[3, 6])
-    made.offer(Need(Size(cpus=30, mem=1, time_s=10.0)), priority=0, jobs=[4, 5])
+    made.offer(Need(Size(cpus=300, time_s=100.0)), rank=rank_of(0), jobs=[1, 2])
+    made.offer(Need(Size(cpus=30, time_s=10.0)), rank=rank_of(0), jobs=[3, 6])
+    made.offer(Need(Size(cpus=30, mem=1, time_s=10.0)), rank=rank_of(0), jobs=[4, 5])
     assert place(made) == [1, 3, 4, 5]
 
 
@@ -88,34 +89,34 @@ def test_backfill_keeps_the_order_of_rank_too() -> None:
 
 def test_fractions_of_a_core_add_up_exactly() -> None:
     made = packing(Capacity(cpus=100, mem=0, disk=0))
-    made.offer(Need(Size(cpus=10)), priority=0, jobs=list(range(1, 20)))
+    made.offer(Need(Size(cpus=10)), rank=rank_of(0), jobs=list(range(1, 20)))
     assert len(place(made)) == 10
 
 
 def test_jobs_without_a_processor_run_beside_a_full_host_but_not_without_end() -> None:
     made = packing(Capacity(cpus=200, mem=0, disk=0))
-    made.offer(Need(Size(cpus=200)), priority=9, jobs=[1])
-    made.offer(Need(Size(cpus=0)), priority=0, jobs=list(range(2, 50)))
+    made.offer(Need(Size(cpus=200)), rank=rank_of(9), jobs=[1])
+    made.offer(Need(Size(cpus=0)), rank=rank_of(0), jobs=list(range(2, 50)))
     assert len(place(made)) == 1 + 8
 
 
 def test_memory_disk_and_gpus_are_counted_like_processors() -> None:
     made = packing(Capacity(cpus=10_000, mem=3, disk=3, gpus=3))
     for n, size in enumerate((Size(mem=2), Size(disk=2), Size(gpus=2))):
-        made.offer(Need(size), priority=0, jobs=[n * 10 + 1, n * 10 + 2])
+        made.offer(Need(size), rank=rank_of(0), jobs=[n * 10 + 1, n * 10 + 2])
     assert place(made) == [1, 11, 21]
 
 
 def test_nothing_is_placed_on_a_host_that_cannot_be_used() -> None:
     made = packing(FOUR, FOUR)
     made.host_usable("h1", False)
-    made.offer(Need(Size(cpus=400)), priority=0, jobs=[1, 2])
+    made.offer(Need(Size(cpus=400)), rank=rank_of(0), jobs=[1, 2])
     assert begun(made) == [Placed(1, "h2", Opened(1, "h2", Size(cpus=400)))]
 
 
 def test_a_host_that_shrinks_gets_nothing_until_it_has_room() -> None:
     made = packing()
-    made.offer(Need(Size(cpus=200)), priority=0, jobs=[1, 2, 3])
+    made.offer(Need(Size(cpus=200)), rank=rank_of(0), jobs=[1, 2, 3])
     first, second = seats(made)
     made.host_known("h1", Capacity(cpus=200, mem=0, disk=0))
     made.close(first)
@@ -154,16 +155,16 @@ def test_nothing_is_refused_while_no_host_is_known() -> None:
 
 def test_a_waiting_job_can_say_why() -> None:
     made = packing()
-    made.offer(Need(Size(cpus=400)), priority=0, jobs=[1, 2, 3])
-    made.offer(Need(Size(cpus=500)), priority=0, jobs=[4])
+    made.offer(Need(Size(cpus=400)), rank=rank_of(0), jobs=[1, 2, 3])
+    made.offer(Need(Size(cpus=500)), rank=rank_of(0), jobs=[4])
     place(made)
-    (waits,) = made.why(Need(Size(cpus=400)), priority=0, job=2)
+    (waits,) = made.why(Need(Size(cpus=400)), rank=rank_of(0), job=2)
     assert waits[:2] == ("resources", "waiting for room: needs 4 cpus, 0 free; it is the next in rank")
-    (waits,) = made.why(Need(Size(cpus=400)), priority=0, job=3)
+    (waits,) = made.why(Need(Size(cpus=400)), rank=rank_of(0), job=3)
     assert waits.message == "waiting for room: needs 4 cpus, 0 free; 1 job is before it"
-    assert made.why(Need(Size(cpus=500)), priority=0, job=4)[0].code == "unsatisfiable"
+    assert made.why(Need(Size(cpus=500)), rank=rank_of(0), job=4)[0].code == "unsatisfiable"
     made.host_usable("h1", False)
-    assert made.why(Need(Size(cpus=400)), priority=0, job=2)[0].code == "no_resources"
+    assert made.why(Need(Size(cpus=400)), rank=rank_of(0), job=2)[0].code == "no_resources"
 
 
 # ------------------------------------------------------------------ backfill
@@ -171,31 +172,31 @@ def test_a_waiting_job_can_say_why() -> None:
 
 def test_a_job_that_ends_in_time_passes_and_one_that_does_not_waits() -> None:
     made = packing()
-    made.offer(Need(Size(cpus=300, time_s=100.0)), priority=0, jobs=[1])
+    made.offer(Need(Size(cpus=300, time_s=100.0)), rank=rank_of(0), jobs=[1])
     assert place(made, 0.0) == [1]
-    made.offer(Need(Size(cpus=400)), priority=5, jobs=[2])
-    made.offer(Need(Size(cpus=100, time_s=101.0)), priority=0, jobs=[3])
+    made.offer(Need(Size(cpus=400)), rank=rank_of(5), jobs=[2])
+    made.offer(Need(Size(cpus=100, time_s=101.0)), rank=rank_of(0), jobs=[3])
     assert place(made, 0.0) == []
-    made.offer(Need(Size(cpus=100, time_s=100.0)), priority=0, jobs=[4])
+    made.offer(Need(Size(cpus=100, time_s=100.0)), rank=rank_of(0), jobs=[4])
     assert place(made, 0.0) == [4]
 
 
 def test_a_long_job_passes_if_the_first_leaves_room_for_it() -> None:
     made = packing()
-    made.offer(Need(Size(cpus=200, time_s=100.0)), priority=0, jobs=[1])
+    made.offer(Need(Size(cpus=200, time_s=100.0)), rank=rank_of(0), jobs=[1])
     place(made)
-    made.offer(Need(Size(cpus=300)), priority=5, jobs=[2])
-    made.offer(Need(Size(cpus=100, time_s=10**6)), priority=0, jobs=[3, 4])
+    made.offer(Need(Size(cpus=300)), rank=rank_of(5), jobs=[2])
+    made.offer(Need(Size(cpus=100, time_s=10**6)), rank=rank_of(0), jobs=[3, 4])
     assert place(made) == [3]
 
 
 def test_one_that_fits_nowhere_protects_nothing_and_the_next_is_protected_instead() -> None:
     made = packing()
-    made.offer(Need(Size(cpus=300, time_s=100.0)), priority=0, jobs=[1])
+    made.offer(Need(Size(cpus=300, time_s=100.0)), rank=rank_of(0), jobs=[1])
     place(made)
-    made.offer(Need(Size(cpus=100, gpus=1)), priority=9, jobs=[2])
-    made.offer(Need(Size(cpus=400)), priority=5, jobs=[3])
-    made.offer(Need(Size(cpus=100, time_s=10**6)), priority=0, jobs=[4])
+    made.offer(Need(Size(cpus=100, gpus=1)), rank=rank_of(9), jobs=[2])
+    made.offer(Need(Size(cpus=400)), rank=rank_of(5), jobs=[3])
+    made.offer(Need(Size(cpus=100, time_s=10**6)), rank=rank_of(0), jobs=[4])
     assert place(made) == []
 
 
@@ -239,13 +240,13 @@ def test_backfill_never_delays_the_first_in_rank(running: list[Size], first: Siz
         made = packing(Capacity(cpus=400, mem=8, disk=0))
         simulation = Simulation(made)
         for n, size in enumerate(running):
-            made.offer(Need(size), priority=9, jobs=[n + 1])
+            made.offer(Need(size), rank=rank_of(9), jobs=[n + 1])
         simulation.step()
         if len(simulation.started) < len(running):
             return  # somebody else is first
-        made.offer(Need(first), priority=5, jobs=[100])
+        made.offer(Need(first), rank=rank_of(5), jobs=[100])
         for n, size in enumerate(others):
-            made.offer(Need(size), priority=0, jobs=[200 + n])
+            made.offer(Need(size), rank=rank_of(0), jobs=[200 + n])
         starts.append(simulation.run()[100])
         assert len(simulation.started) == len(running) + 1 + len(others)
     assert starts[1] <= starts[0]
@@ -292,7 +293,7 @@ def test_it_never_exceeds_a_host_and_never_leaves_the_first_waiting_beside_room(
         if what == "offer":
             assert isinstance(value, Size)
             waiting[number] = (value, extra)
-            made.offer(Need(value), priority=extra, jobs=[number])
+            made.offer(Need(value), rank=rank_of(extra), jobs=[number])
         elif what == "close" and seats:
             seat = sorted(seats)[value % len(seats)]
             host, size = seats.pop(seat)
@@ -301,7 +302,7 @@ def test_it_never_exceeds_a_host_and_never_leaves_the_first_waiting_beside_room(
         elif what == "withdraw" and waiting:
             job = sorted(waiting)[value % len(waiting)]
             size, priority = waiting.pop(job)
-            made.withdraw(Need(size), priority=priority, job=job)
+            made.withdraw(Need(size), rank=rank_of(priority), job=job)
         elif what == "usable":
             host = sorted(usable)[value % len(usable)]
             usable[host] = bool(extra)
@@ -333,7 +334,7 @@ def test_it_never_exceeds_a_host_and_never_leaves_the_first_waiting_beside_room(
 def short_jobs(made: Packing, *, every_s: float, count: int = 200) -> int:
     """Jobs on one core that end after `every_s`; the most leases that were out at once."""
     size = Size(cpus=400, time_s=1.0)
-    made.offer(Need(size), priority=0, jobs=list(range(1, 2000)))
+    made.offer(Need(size), rank=rank_of(0), jobs=list(range(1, 2000)))
     now, most = 0.0, 0
     first = begun(made, now)
     opened = [placed.seat for placed in first if placed.seat is not None]
@@ -361,7 +362,7 @@ def test_leases_are_sent_ahead_only_when_jobs_end_in_quick_succession() -> None:
 def test_leases_ahead_stop_when_somebody_of_another_size_comes_first() -> None:
     made = packing()
     short_jobs(made, every_s=0.001)
-    made.offer(Need(Size(cpus=200)), priority=9, jobs=[9999])
+    made.offer(Need(Size(cpus=200)), rank=rank_of(9), jobs=[9999])
     made.released("h1", Need(Size(cpus=400, time_s=1.0)), ended_at=0.2005)
     assert place(made, 0.2005) == []
 
@@ -382,7 +383,7 @@ def test_adopted_seats_take_room_once() -> None:
     made.adopt(77, "h1", Size(cpus=300))
     made.adopt(77, "h1", Size(cpus=300))
     made.adopt_lease("h1", Need(Size(cpus=300)))
-    made.offer(Need(Size(cpus=200)), priority=0, jobs=[1])
+    made.offer(Need(Size(cpus=200)), rank=rank_of(0), jobs=[1])
     assert place(made) == []
     made.close(77)
     made.close(77)
@@ -415,9 +416,9 @@ def costs(queue: int) -> list[int]:
     """Of an end and what follows, of one more job, and of one that is withdrawn."""
     made = packing()
     size, big = Size(cpus=100), Size(cpus=400, time_s=10.0)
-    made.offer(Need(big), priority=9, jobs=[1])
-    made.offer(Need(size), priority=0, jobs=list(range(2, queue)))
-    made.offer(Need(Size(cpus=50, mem=1)), priority=0, jobs=list(range(queue, 2 * queue)))
+    made.offer(Need(big), rank=rank_of(9), jobs=[1])
+    made.offer(Need(size), rank=rank_of(0), jobs=list(range(2, queue)))
+    made.offer(Need(Size(cpus=50, mem=1)), rank=rank_of(0), jobs=list(range(queue, 2 * queue)))
     opened = seats(made)
 
     def end() -> None:
@@ -427,8 +428,8 @@ def costs(queue: int) -> list[int]:
 
     return [
         calls(end),
-        calls(lambda: made.offer(Need(size), priority=0, jobs=[2 * queue])),
-        calls(lambda: made.withdraw(Need(size), priority=0, job=queue // 2)),
+        calls(lambda: made.offer(Need(size), rank=rank_of(0), jobs=[2 * queue])),
+        calls(lambda: made.withdraw(Need(size), rank=rank_of(0), job=queue // 2)),
         calls(lambda: made.place(6.0)),
     ]
 
@@ -441,7 +442,7 @@ def test_sizes_that_are_not_used_any_more_are_forgotten() -> None:
     made = packing()
     for n in range(1, 100):
         size = Size(cpus=100, mem=n)
-        made.offer(Need(size), priority=0, jobs=[n])
+        made.offer(Need(size), rank=rank_of(0), jobs=[n])
         (seat,) = seats(made, float(n))
         made.released("h1", Need(size), ended_at=float(n))
         made.close(seat)
@@ -455,7 +456,7 @@ def cost_of_an_end(needs: list[Need]) -> int:
     made = packing()
     made.limits.declare(Limit("shared", 2))
     for number, need in enumerate(needs):
-        made.offer(need, priority=0, jobs=[number + 1 + each * len(needs) for each in range(100)])
+        made.offer(need, rank=rank_of(0), jobs=[number + 1 + each * len(needs) for each in range(100)])
     opened = seats(made)
     made.place(1.0)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rota.plan.need import LimitUse, Need
 from rota.plan.packing.packing import Packing
+from rota.plan.placement.queue import rank_of
 from rota.plan.policy.limits import Limit, Window
 from rota.plan.size import Capacity, Size
 from tests.dose import dose, half
@@ -65,13 +66,13 @@ class Naive:
     def offer(self, need: Need, *, priority: int = 0, count: int = 1) -> list[int]:
         jobs = list(range(self.next_job, self.next_job + count))
         self.next_job += count
-        self.made.offer(need, priority=priority, jobs=jobs)
+        self.made.offer(need, rank=rank_of(priority), jobs=jobs)
         self.waiting.update(dict.fromkeys(jobs, (priority, need)))
         return jobs
 
     def withdraw(self, job: int) -> None:
         priority, need = self.waiting.pop(job)
-        self.made.withdraw(need, priority=priority, job=job)
+        self.made.withdraw(need, rank=rank_of(priority), job=job)
 
     def end(self, job: int) -> None:
         over = self.running.pop(job)
@@ -82,7 +83,7 @@ class Naive:
         """A lease that was never executed: the job waits again, with its old rank."""
         over = self.running[job]
         self.end(job)
-        self.made.offer(over.need, priority=0, jobs=[job])
+        self.made.offer(over.need, rank=rank_of(0), jobs=[job])
         self.waiting[job] = (0, over.need)
 
     def declare(self, limit: Limit) -> None:

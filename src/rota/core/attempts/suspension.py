@@ -20,7 +20,16 @@ from rota.core.attempts.noop_jobs import is_noop
 from rota.core.attempts.part_index import PartIndex
 from rota.core.attempts.parts import job_of_part, store_parts
 from rota.core.attempts.reported_times import in_lease
-from rota.core.attempts.suspension_phases import FREEZING, FROZEN, QUEUED, THAWING, is_suspended, left_s, pause_of
+from rota.core.attempts.suspension_phases import (
+    FREEZING,
+    FROZEN,
+    QUEUED,
+    THAWING,
+    away,
+    is_suspended,
+    left_s,
+    pause_of,
+)
 from rota.core.effects import SendReply, SuspendAttempts
 from rota.core.events import JobsResumed, JobsSuspended, RunnerJoined
 from rota.core.feature import Feature
@@ -29,6 +38,7 @@ from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import Runner, World, move, write
 from rota.plan.placement.given import Given, Pause
+from rota.plan.placement.leases import Away
 
 #: Jobs of these types keep their cores: inner jobs use those of a container, and those of a besteffort job are
 #: available to all others anyway.
@@ -67,7 +77,7 @@ def _suspend(world: World, turn: Turn, job: Job, *, keep: bool, user: str) -> bo
         change_grant(world, turn, job, pause=msgspec.structs.replace(pause, phase=FROZEN))
         job.reason = Reason("suspended", f"suspended by {user}")
         write(turn, job)
-        world.placement.suspended(job.id)
+        world.placement.suspended(job.id, _away(job))
     elif pause.phase == THAWING:
         # It has its cores back and keeps them until it is frozen again.
         change_grant(world, turn, job, pause=msgspec.structs.replace(pause, phase=FREEZING))
@@ -77,6 +87,13 @@ def _suspend(world: World, turn: Turn, job: Job, *, keep: bool, user: str) -> bo
     if pause_of(lease).phase == FREEZING:
         _send_order(world, turn, job, lease)
     return True
+
+
+def _away(job: Job) -> Away:
+    """The plan's view of a job that has just given up its cores, or waits for them."""
+    gone = away(job)
+    assert gone is not None
+    return gone
 
 
 def _gives_up_cores(world: World, job: Job, lease: Lease) -> bool:
@@ -104,7 +121,7 @@ def _resume(world: World, turn: Turn, job: Job, *, user: str) -> bool:
     pause = pause_of(lease)
     if pause.phase == FROZEN and not pause.keeps:
         change_grant(world, turn, job, pause=msgspec.structs.replace(pause, phase=QUEUED))
-        world.placement.resumes(job.id)
+        world.placement.resumes(job.id, _away(job))
         then = "waits for its cores"
     elif pause.phase in (FROZEN, FREEZING):
         change_grant(world, turn, job, pause=msgspec.structs.replace(pause, phase=THAWING))
@@ -192,7 +209,7 @@ def _all_frozen(world: World, turn: Turn, job: Job, lease: Lease, at: float) -> 
     write(turn, job)
     turn.note(job.id, job.attempt, "suspended", "all its processes stand still")
     if not pause.keeps:
-        world.placement.suspended(job.id)
+        world.placement.suspended(job.id, _away(job))
 
 
 def _all_thawed(world: World, turn: Turn, job: Job, lease: Lease, at: float) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from rota.core.jobs.job import Spec
+from rota.plan.ask import Request
 
 #: Allowance for messages and a busy machine.
 _MARGIN_S: Final = 1.0
@@ -21,7 +21,7 @@ class VacateTimes(Struct, frozen=True, kw_only=True):
     grace_s: float = 0.0  #: between TERM and KILL
     epilogue_s: float = 0.0  #: for the epilogue on a node; 0: there is none
 
-    def leave_s(self, spec: Spec) -> float:
+    def leave_s(self, spec: Request) -> float:
         """Seconds after which a job of this specification is gone at the latest."""
         if self == _AT_ONCE:
             return 0.0

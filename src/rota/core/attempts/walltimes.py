@@ -16,6 +16,7 @@ from rota.core.effects import ChangeWalltime, SendReply
 from rota.core.events import RunnerJoined, WalltimeAsked
 from rota.core.feature import Feature
 from rota.core.jobs.job import Job, Lease
+from rota.core.site.plan_facts import inform
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import Runner, World
@@ -60,6 +61,8 @@ def _grant(world: World, turn: Turn, job: Job, lease: Lease, wanted: float, *, f
     old = walltime_of(job, lease)
     assert lease.started_at is not None
     began = lease.started_at + pause_of(lease).before_s
+    if world.placement.planner is not None:
+        inform(world, turn.wall)
     granted = world.placement.move_end(job.id, began + wanted, turn.wall, force=force) - began
     if granted >= wanted - 0.01:
         granted = wanted

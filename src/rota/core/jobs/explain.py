@@ -185,7 +185,7 @@ def _ready(world: World, job: Job) -> list[Explanation]:
         return [Explanation(stopped.code, stopped.message, hint="rota manager resume", causes=causes)]
     found: list[Explanation] = []
     planned = world.placement.planned(job.id)
-    for reason in world.placement.why(job.need, priority=job.spec.priority, job=job.id):
+    for reason in world.placement.why(job.need, job.rank_key, job.id):
         waits = (
             _closed(world, reason)
             if reason.code == "no_resources" and planned is None and job.spec.at is None

@@ -18,6 +18,7 @@ from rota.plan.language.types import HOLDERS
 from rota.plan.need import Need
 from rota.plan.placement.decisions import Opened
 from rota.plan.placement.given import Given
+from rota.plan.placement.queue import RankKey, rank_of
 from rota.plan.size import Floor, Size
 
 #: A command: text for ``/bin/sh -c``, or an argument list to be executed directly.
@@ -196,6 +197,11 @@ class Job(Struct, gc=False):
     def need(self) -> Need:
         spec = self.spec
         return Need(self.learned or spec.size, spec.limits, self.spec_id if spec.on_terms else 0)
+
+    @property
+    def rank_key(self) -> RankKey:
+        """Its place among waiting jobs."""
+        return rank_of(self.spec.priority)
 
     @property
     def retries_left(self) -> int:

@@ -7,6 +7,7 @@ from rota.core.learning.estimate import estimate
 from rota.core.states import TERMINAL, State
 from rota.core.turn import Turn
 from rota.core.world import World, dequeue, write
+from rota.plan.placement.queue import Offer
 
 
 def respecify(world: World, turn: Turn, job: Job, number: int, spec: Spec, input_bytes: int | None) -> None:
@@ -28,7 +29,7 @@ def respecify(world: World, turn: Turn, job: Job, number: int, spec: Spec, input
         job.floor = None  # a new size is a decision made with the failures in view
     if job.state is State.READY:
         estimate(world, job)
-        world.placement.offer(job.need, priority=spec.priority, jobs=[job.id])
+        world.placement.offer(Offer(spec, job.need, job.rank_key, [job.id]))
     for upload in world.uploads.values():
         twin = upload.retried.get(job.id)  # loaded from disk by an upload that will re-open it
         if twin is not None:

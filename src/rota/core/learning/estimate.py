@@ -20,6 +20,7 @@ from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import NotFound
 from rota.plan.need import Need
+from rota.plan.placement.queue import Offer
 from rota.plan.size import Capacity, Size
 
 #: Models in memory; the least recently used is dropped first.
@@ -93,8 +94,7 @@ def offer(world: World, jobs: list[Job]) -> None:
     """Offer many jobs of one specification, ids ascending, to the placement."""
     spec = jobs[0].spec
     if not world.models:
-        ids = [job.id for job in jobs]
-        world.placement.offer(jobs[0].need, priority=spec.priority, jobs=ids)
+        world.placement.offer(Offer(spec, jobs[0].need, jobs[0].rank_key, [job.id for job in jobs]))
         return
     usual: dict[str, Size | None] = {}  #: learning group → learned size of its ordinary jobs
     by_size: dict[Size | None, list[int]] = {}
@@ -109,7 +109,8 @@ def offer(world: World, jobs: list[Job]) -> None:
         by_size.setdefault(job.learned, []).append(job.id)
     for size, ids in by_size.items():
         terms = jobs[0].spec_id if spec.on_terms else 0
-        world.placement.offer(Need(size or spec.size, spec.limits, terms), priority=spec.priority, jobs=ids)
+        need = Need(size or spec.size, spec.limits, terms)
+        world.placement.offer(Offer(spec, need, jobs[0].rank_key, ids))
 
 
 def restore_models(world: World, restart: Restart) -> None:

@@ -17,7 +17,6 @@ from rota.core.recovery.restored_leases import doubt_restored
 from rota.core.restart import Restart, Restore
 from rota.core.site.limits import restore_limits
 from rota.core.site.manager_pause import restore_pause
-from rota.core.site.planning_terms import WorldTerms
 from rota.core.site.policy import restore_spent
 from rota.core.world import World
 from rota.plan.placement.placement import Placement
@@ -51,7 +50,6 @@ def recover(placement: Placement, restart: Restart, *, features: Features = BUIL
     holds.
     """
     world = World(placement)
-    world.placement.terms = WorldTerms(world)
     world.zone = restart.zone
     world.site_version = restart.generation << 32  # never equal to a version from before the restart
     features.install(world)

@@ -39,6 +39,7 @@ def remember_reservations(world: World, turn: Turn, changed: dict[int, Reserved 
     state.granted = {
         id: what for id, what in (state.granted | changed).items() if what is not None and id in world.jobs
     }
+    world.placement.tell_reservations(state.granted)
     turn.changes.meta[RESERVED] = msgspec.json.encode(state.granted).decode()
 
 
@@ -48,6 +49,7 @@ def _restore(world: World, restart: Restart) -> None:
     kept = {id: what for id, what in found.items() if id in world.jobs}
     if kept:
         world.use(Reservations).granted = kept
+        world.placement.tell_reservations(kept)
 
 
 FEATURE = Feature(name="reservations", state=Reservations, restore=_restore)

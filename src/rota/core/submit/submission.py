@@ -10,6 +10,7 @@ from rota.core.answers import MOST_WARNINGS
 from rota.core.effects import SendReply
 from rota.core.events import ChunkArrived, LibraryGrew, UploadDropped
 from rota.core.site import planning_terms
+from rota.core.site.plan_facts import inform
 from rota.core.submit.edited_input import Reconciliation
 from rota.core.submit.parents import EntryParents, joined_by, refuse_cycles, resolve_after
 from rota.core.submit.resubmission import decide, rerun_dependents
@@ -19,6 +20,7 @@ from rota.core.submit.upload import Upload
 from rota.core.turn import Turn
 from rota.core.world import World, evict_after_commit
 from rota.errors import BadInput, NeverFits, NotGranted, RotaError
+from rota.plan.ask import ask_of
 
 
 def on_chunk_arrived(world: World, turn: Turn, event: ChunkArrived) -> None:
@@ -149,7 +151,8 @@ def _refuse_reservation(world: World, turn: Turn, upload: Upload) -> None:
     (job,) = upload.jobs.values()
     if job.spec.at is None:
         return
-    why = world.placement.rejection(planning_terms.ask_of(job.spec, job.size), turn.wall)
+    inform(world, turn.wall, anew=world.placement.planner is None)
+    why = world.placement.rejection(ask_of(job.spec, job.size), turn.wall)
     if why is not None:
         raise NotGranted(
             f"the reservation is {why}",

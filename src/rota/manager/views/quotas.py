@@ -6,7 +6,7 @@ from heapq import nlargest
 from typing import Final
 
 from rota.core.machines.hosts import site_now
-from rota.core.site.planning_terms import WorldTerms
+from rota.core.site.plan_facts import quotas_now
 from rota.core.world import World
 from rota.plan.policy.quota_records import read_quota
 from rota.plan.policy.quota_rules import EACH, FIELDS, NO_LIMIT, QuotaRule
@@ -25,7 +25,7 @@ def view(world: World, wall: float) -> QuotasView:
     uses: dict[tuple[str, str], QuotaUse] = {}
     if records:
         planner = world.placement.planner
-        quotas = planner.plan.quotas if planner is not None else WorldTerms(world).quotas(site_now(world))
+        quotas = planner.plan.quotas if planner is not None else quotas_now(world, site_now(world))
         if quotas is not None:
             running = planner.plan.running.keys() if planner is not None else frozenset[int]()
             uses = {(use.rule.set, ",".join(use.rule.pattern)): _use(use) for use in quotas.uses(running, wall)}

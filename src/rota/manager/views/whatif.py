@@ -13,12 +13,14 @@ from rota.core.forecast.expected_times import Expectations
 from rota.core.jobs.job import Job, Spec
 from rota.core.machines.hosts import site_now
 from rota.core.site.manager_pause import why_nothing_starts
-from rota.core.site.planning_terms import ask_of, refuse_unplannable
+from rota.core.site.plan_facts import inform
+from rota.core.site.planning_terms import refuse_unplannable
 from rota.core.states import State
 from rota.core.world import World
 from rota.errors import BadInput, NeverFits
 from rota.manager.views.expected_times import expected_views
 from rota.manager.views.rows import why_reason
+from rota.plan.ask import ask_of
 from rota.plan.explain.whatif import WhatIfAnswer, ask_snapshot
 from rota.plan.forecast import planned_jobs
 from rota.plan.placement.explanation import Waiting
@@ -67,6 +69,7 @@ def question(
         alone = _none(still, notices)
         _foretell(alone, Expectations(_with(taken, job), job), job)
         return lambda: alone
+    inform(world, wall, anew=world.placement.planner is None)
     wanted, planner_of = ask_of(spec, spec.size), world.placement.outlook(wall)
     planner = planner_of.planner
 

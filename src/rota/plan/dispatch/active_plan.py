@@ -6,9 +6,12 @@ each of its job classes is in the plan, beside all leases.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rota.errors import NotFound
 from rota.plan.ask import Ask
 from rota.plan.dispatch.allocation import given, only_held, with_promise
+from rota.plan.dispatch.asks import Asks
 from rota.plan.dispatch.due_jobs import DueJobs
 from rota.plan.dispatch.plan_factory import capacities, opened, renew
 from rota.plan.dispatch.plan_leases import PlanLeases, ids_of, still_there
@@ -16,13 +19,15 @@ from rota.plan.dispatch.plan_queue import PlanQueue
 from rota.plan.need import Need
 from rota.plan.packing.packing import Packing
 from rota.plan.placement.decisions import Decision, News, Placed, Preempted
-from rota.plan.placement.leases import Reserved
-from rota.plan.placement.terms import Terms
+from rota.plan.placement.facts import Rules
+from rota.plan.placement.leases import Away, Held, Reserved
 from rota.plan.planner.shortfall import count_missing
 from rota.plan.schedule.plan_entry import RUNNING, Begin
 from rota.plan.site.resources import HostFigures
 from rota.plan.size import Size
 
+#: Types of jobs whose commands run on a host named by the site.
+ELSEWHERE = ("deploy", "cosystem")
 #: The id of a reservation that is only tried.
 _TRIED = -1
 _LAST = 1 << 62
@@ -33,24 +38,37 @@ _STEPS = 64
 class ActivePlan:
     """A plan with its queue, leases and due jobs. Each job that takes a core is in it or behind an equal one."""
 
-    def __init__(self, *, terms: Terms, packing: Packing, queue: PlanQueue, news: News, wall: float) -> None:
-        self.planner = opened(terms, packing.limits, wall)
+    def __init__(
+        self,
+        *,
+        rules: Rules,
+        leases: list[Held],
+        reserved: Mapping[int, Reserved],
+        asks: Asks,
+        packing: Packing,
+        queue: PlanQueue,
+        news: News,
+        wall: float,
+    ) -> None:
+        self.planner = opened(rules, packing.limits, wall)
         self.planner.plan.pause_after = _STEPS
         self.queue = queue
         self.due = DueJobs()
-        self.leases = PlanLeases(self.planner, terms)
+        self.leases = PlanLeases(self.planner)
+        self.reserved = reserved  #: reservations that were granted
         self.over: list[int] = []  #: leases that ended since the last `settle`
         self.gone: list[int] = []  #: planned jobs that wait no more
         self.unplaced: dict[int, str] = {}  #: why a due job that runs elsewhere has no lease
-        self.paused: list[int] = []  #: leases that were suspended, or resume, since the last `settle`
-        self._terms = terms
+        self.paused: dict[int, Away] = {}  #: leases that were suspended, or resume, since the last `settle`
+        self._asks = asks
+        self._special_hosts = rules.special_hosts
         self._packing = packing
         self._limits = packing.limits
         self._news = news
-        self.leases.adopt_all(wall)
-        for priority, need, jobs in (*queue.hand_over(), *packing.hand_over()):
+        self.leases.adopt_all(leases, wall)
+        for need, rank, jobs in (*queue.hand_over(), *packing.hand_over()):
             if jobs:
-                queue.add(need, priority, jobs, terms=terms, planner=self.planner)
+                queue.add(need, rank, jobs, planner=self.planner)
 
     # -- what happens to jobs
 
@@ -63,17 +81,17 @@ class ActivePlan:
         if entry is not None and entry.fixed:
             self._news.reserved[job] = None
 
-    def settle(self, wall: float, *, site_changed: bool) -> None:
-        """Tell the planner what has ended, and that resources or rules have changed."""
+    def settle(self, wall: float, rules: Rules | None) -> None:
+        """Tell the planner what has ended, and the resources and rules, if they have changed."""
         planner = self.planner
         gone, self.gone = self.gone, []
         over, self.over = self.over, []
-        paused, self.paused = self.paused, []
+        paused, self.paused = self.paused, {}
         for job in gone:
             planner.ended(job, wall, complete=False)
             self.due.ended(job)
-        for job in paused:
-            self._follow_pause(job, wall)
+        for job, away in paused.items():
+            self._follow_pause(job, away, wall)
         for number, job in enumerate(over, 1):
             self.leases.ended(job)
             planner.plan.pause_after = (
@@ -81,19 +99,24 @@ class ActivePlan:
             )  # one full pass, after the last, is enough
             planner.ended(job, wall)
             self.due.ended(job)
-        if site_changed:
+        if rules is not None:
             self.queue.site_changed()
-            renew(planner, self._terms, self._limits, wall)
-        if over or site_changed:
+            self._special_hosts = rules.special_hosts
+            renew(planner, rules, self._limits, wall)
+        if over or rules is not None:
             self.leases.find_room(wall)
 
-    def _follow_pause(self, job: int, wall: float) -> None:
+    def ended(self, job: int) -> None:
+        """A lease is over."""
+        self.over.append(job)
+        self.paused.pop(job, None)
+
+    def _follow_pause(self, job: int, away: Away, wall: float) -> None:
         """A lease was suspended, waits to resume, or waits no more."""
-        away = self._terms.away(job)
-        if job not in self.planner.plan.entries or away is None:
+        if job not in self.planner.plan.entries:
             return  # it has ended meanwhile
         if away.resuming:
-            submitted = self._terms.submitted(job)
+            submitted = self._asks.submitted(job)
             self.planner.resume(job, wall, left_s=away.left_s, submitted=submitted, serial=job)
         else:
             self.planner.suspend(job, wall, left_s=away.left_s)
@@ -130,12 +153,12 @@ class ActivePlan:
             self._plan(head, wall)
 
     def _plan(self, job: int, wall: float) -> None:
-        planner, terms = self.planner, self._terms
-        ask, submitted = terms.ask(job), terms.submitted(job)
+        planner, asks = self.planner, self._asks
+        ask, submitted = asks.waiting(job, self.queue.where[job].need), asks.submitted(job)
         if ask.at is None:
             planner.submit(job, ask, wall, submitted=submitted, serial=job)
             return
-        granted = terms.reserved(job)
+        granted = self.reserved.get(job)
         if granted is None and not planner.plan.site.usable and ask.at >= wall:
             # No host is usable yet. It is granted or rejected when one is.
             self.queue.parked.add(self.queue.take_out(job))
@@ -236,11 +259,11 @@ class ActivePlan:
         need = queue.where[job].need
         gives, host = given(planner.plan, entry, need)
         if entry.fixed:
-            granted = self._terms.reserved(job)
+            granted = self.reserved.get(job)
             ids = ids_of(granted.resources) if granted is not None else []
             gives = with_promise(planner.plan, entry, gives, ids)
         try:
-            at = self._terms.runs_at(job)
+            at = self._runs_at(job)
         except NotFound as error:
             self.unplaced[job] = error.message
             self.due.stick(Begin(entry, []))
@@ -268,6 +291,20 @@ class ActivePlan:
             seat = self._packing.grant(host, takes, now)
         decided.append((Placed(job, host, seat, gives),))
         leased.add(job)
+
+    def _runs_at(self, job: int) -> str | None:
+        """The host that its command runs on though its resources are elsewhere; empty: it has none to run. None:
+        it runs on its resources. Raises `NotFound` if nobody said which host that is."""
+        types = self._asks.types(job)
+        if "noop" in types:
+            return ""
+        for kind in ELSEWHERE if types else ():
+            if kind in types:
+                host = self._special_hosts.get(kind, "")
+                if not host:
+                    raise NotFound(f"{kind}_host is not set, and {kind} jobs run there", hint=f"set {kind}_host")
+                return host
+        return None
 
     def _put_back(self, job: int) -> None:
         """A due job without a lease waits again. The caller must mark its job class as fresh or parked."""

@@ -7,28 +7,20 @@ from itertools import combinations
 from rota.plan.dispatch.active_plan import ActivePlan
 from rota.plan.dispatch.plan_leases import ids_of
 from rota.plan.dispatch.plan_queue import PlanQueue
-from rota.plan.placement.terms import Terms
+from rota.plan.placement.leases import Held
 from rota.plan.schedule.timesharing import may_share
 
 
-def broken(queue: PlanQueue, plan: ActivePlan | None, terms: Terms | None, on_terms: int) -> list[str]:
+def broken(queue: PlanQueue, plan: ActivePlan | None, leases: list[Held], on_terms: int) -> list[str]:
     """A sentence for each broken invariant. `on_terms`: how many jobs on terms were counted."""
-    wrong = queue.broken()
-    if terms is not None:
-        wrong += _counted_wrong(queue, terms, on_terms)
-    if plan is None:
-        wrong += _left_over(queue)
-    else:
-        assert terms is not None
-        wrong += _plan_broken(plan, terms)
-    if terms is not None:
-        wrong += _shared_unduly(terms)
-    return wrong
+    wrong = queue.broken() + _counted_wrong(queue, leases, on_terms)
+    wrong += _left_over(queue) if plan is None else _plan_broken(plan, leases)
+    return wrong + _shared_unduly(leases)
 
 
-def _counted_wrong(queue: PlanQueue, terms: Terms, on_terms: int) -> list[str]:
+def _counted_wrong(queue: PlanQueue, leases: list[Held], on_terms: int) -> list[str]:
     there = sum(len(job_class) for key, job_class in queue.classes.items() if key.need.terms)
-    there += sum(1 for held in terms.held() if held.on_terms)
+    there += sum(1 for held in leases if held.on_terms)
     if there == on_terms:
         return []
     return [f"plan: {on_terms} jobs on terms are counted, {there} are there"]
@@ -42,7 +34,7 @@ def _left_over(queue: PlanQueue) -> list[str]:
     return wrong
 
 
-def _plan_broken(plan: ActivePlan, terms: Terms) -> list[str]:
+def _plan_broken(plan: ActivePlan, leases: list[Held]) -> list[str]:
     planner, queue, leased = plan.planner, plan.queue, plan.leases.jobs
     looked_after = queue.firsts.keys() | queue.fresh | queue.parked
     wrong = [
@@ -51,13 +43,13 @@ def _plan_broken(plan: ActivePlan, terms: Terms) -> list[str]:
         if key not in looked_after
     ]
     left = {*plan.over, *plan.gone, *plan.paused}
-    out = {held.job for held in terms.held()}
+    out = {held.job for held in leases}
     if out - left != leased - left:
         wrong.append(f"plan: {sorted(leased)} have a lease for the plan, {sorted(out)} really")
     begun = plan.due.jobs()
     firsts = set(queue.firsts.values())
     away = set(planner.plan.suspended)
-    said = {held.job for held in terms.held() if held.away is not None}
+    said = {held.job for held in leases if held.away is not None}
     # The plan resumes a job before the engine does.
     if away - said - left or said - away - left - planner.plan.running.keys():
         wrong.append(f"plan: {sorted(away)} are suspended for the plan, {sorted(said)} really")
@@ -73,17 +65,17 @@ def _plan_broken(plan: ActivePlan, terms: Terms) -> list[str]:
     return wrong
 
 
-def _shared_unduly(terms: Terms) -> list[str]:
+def _shared_unduly(leases: list[Held]) -> list[str]:
     """Leases that hold the same resource though their jobs may not share it."""
     wrong = []
-    holders: dict[int, list[int]] = {}
-    for held in terms.held():
+    holders: dict[int, list[Held]] = {}
+    for held in leases:
         for id in ids_of(held.resources) if held.away is None else ():
-            holders.setdefault(id, []).append(held.job)
-    for id, jobs in holders.items():
-        for one, other in combinations(jobs, 2):
-            asks = terms.ask(one), terms.ask(other)
+            holders.setdefault(id, []).append(held)
+    for id, held_by in holders.items():
+        for one, other in combinations(held_by, 2):
+            asks = one.ask, other.ask
             nested = any(ask.types.inner for ask in asks)
             if not nested and not may_share(*asks):
-                wrong.append(f"plan: resource {id} is given to jobs {one} and {other} at once")
+                wrong.append(f"plan: resource {id} is given to jobs {one.job} and {other.job} at once")
     return wrong

@@ -1,11 +1,13 @@
-"""Plans made from what the engine knows of the site: the active one, and one for questions."""
+"""Plans made from what the engine told of the site: the active one, and one for questions."""
 
 from __future__ import annotations
 
+from rota.plan.dispatch.asks import Asks
 from rota.plan.dispatch.plan_leases import PlanLeases
 from rota.plan.packing.packing import Packing
 from rota.plan.placement.explanation import Outlook
-from rota.plan.placement.terms import Terms
+from rota.plan.placement.facts import Rules
+from rota.plan.placement.leases import Held
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.limits import Limits
 
@@ -13,23 +15,19 @@ from rota.plan.policy.limits import Limits
 _MOST_FIRSTS = 1000
 
 
-def opened(terms: Terms, limits: Limits, wall: float) -> Planner:
+def opened(rules: Rules, limits: Limits, wall: float) -> Planner:
     """An empty plan of the present site."""
-    site = terms.site()
-    quotas = terms.quotas(site)
     planner = Planner(
-        site, terms.policy(), quotas=quotas, now=wall, limits=capacities(limits), usage=terms.usage(wall)
+        rules.site, rules.policy, quotas=rules.quotas, now=wall, limits=capacities(limits), usage=rules.usage
     )
-    planner.plan.patience_s = terms.patience_s()
+    planner.plan.patience_s = rules.patience_s
     return planner
 
 
-def renew(planner: Planner, terms: Terms, limits: Limits, wall: float) -> None:
+def renew(planner: Planner, rules: Rules, limits: Limits, wall: float) -> None:
     """Tell the planner of a changed site or changed rules."""
-    site = terms.site()
-    quotas = terms.quotas(site)
     planner.change_rules(
-        site, wall, policy=terms.policy(), quotas=quotas, limits=capacities(limits), usage=terms.usage(wall)
+        rules.site, wall, policy=rules.policy, quotas=rules.quotas, limits=capacities(limits), usage=rules.usage
     )
 
 
@@ -38,11 +36,11 @@ def capacities(limits: Limits) -> dict[str, int]:
     return {limit.name: limit.capacity for limit in limits if limit.capacity is not None}
 
 
-def outlook(terms: Terms, packing: Packing, wall: float) -> Outlook:
+def outlook(rules: Rules, leases: list[Held], asks: Asks, packing: Packing, wall: float) -> Outlook:
     """A plan for questions about jobs that are packed."""
-    planner = opened(terms, packing.limits, wall)
-    PlanLeases(planner, terms).adopt_all(wall)
+    planner = opened(rules, packing.limits, wall)
+    PlanLeases(planner).adopt_all(leases, wall)
     firsts, others = packing.firsts(_MOST_FIRSTS)
-    for job in firsts:
-        planner.submit(job, terms.ask(job), wall, submitted=terms.submitted(job), serial=job)
+    for job, need in firsts:
+        planner.submit(job, asks.waiting(job, need), wall, submitted=asks.submitted(job), serial=job)
     return Outlook(planner, others)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 
 from rota.plan.placement.leases import Held
-from rota.plan.placement.terms import Terms
 from rota.plan.planner.planner import Planner
 from rota.plan.schedule.plan import Plan
 from rota.plan.schedule.timesharing import WHOLE
@@ -21,27 +20,25 @@ from rota.plan.timeline.shapes import Shape
 class PlanLeases:
     """The current leases, while there is a plan."""
 
-    def __init__(self, planner: Planner, terms: Terms) -> None:
+    def __init__(self, planner: Planner) -> None:
         self.jobs: set[int] = set()
         self._planner = planner
-        self._terms = terms
         self._roomless: dict[int, Held] = {}  #: leases for which too few resources were free
 
-    def adopt_all(self, wall: float) -> None:
+    def adopt_all(self, leases: list[Held], wall: float) -> None:
         """Put the current leases into the plan."""
         # Leases without an allocation share what the allocated ones leave free.
-        for held in sorted(self._terms.held(), key=lambda each: (not each.resources, each.since)):
+        for held in sorted(leases, key=lambda each: (not each.resources, each.since)):
             if held.away is not None:
                 self._adopt_suspended(held, wall)
                 continue
             mask = still_there(self._planner.plan.site, held.resources)
             if not mask:
-                mask, enough = room_for(held, self._planner.plan, self._terms)
+                mask, enough = room_for(held, self._planner.plan)
                 if not enough:
                     self._roomless[held.job] = held
             self.jobs.add(held.job)
-            ask = self._terms.ask(held.job)
-            self._planner.adopt(held.job, ask, start=held.since, resources=mask, now=wall, end=held.end)
+            self._planner.adopt(held.job, held.ask, start=held.since, resources=mask, now=wall, end=held.end)
 
     def _adopt_suspended(self, held: Held, wall: float) -> None:
         """A suspended job resumes on its allocation or, without one, on as many cores of its host."""
@@ -50,19 +47,18 @@ class PlanLeases:
         ids = ids_of(held.resources)
         if not ids:
             there = planner.plan.site.hosts.get(held.host, 0)
-            for alternative in self._terms.ask(held.job).alternatives:
+            for alternative in held.ask.alternatives:
                 shape = Shape(alternative, planner.plan.site, within=planner.plan.site.everything)
                 if mask := shape.choose(there):
                     ids = planner.plan.site.ids(mask)
                     break
         self.jobs.add(held.job)
         planner.adopt_suspended(
-            held.job, self._terms.ask(held.job),
+            held.job, held.ask,
             ids=ids, left_s=away.left_s, hard=away.hard, since=away.since, now=wall,
         )  # fmt: skip
         if away.resuming:
-            submitted = self._terms.submitted(held.job)
-            planner.resume(held.job, wall, left_s=away.left_s, submitted=submitted, serial=held.job)
+            planner.resume(held.job, wall, left_s=away.left_s, submitted=held.submitted, serial=held.job)
 
     def ended(self, job: int) -> None:
         self.jobs.discard(job)
@@ -72,20 +68,20 @@ class PlanLeases:
         """Give leases that were sent ahead the resources that became free, before all waiting jobs."""
         planner = self._planner
         for job, held in list(self._roomless.items()):
-            mask, enough = room_for(held, planner.plan, self._terms)
+            mask, enough = room_for(held, planner.plan)
             if mask != planner.plan.entries[job].resources:
                 planner.ended(job, wall)
-                planner.adopt(job, self._terms.ask(job), start=wall, resources=mask, now=wall)
+                planner.adopt(job, held.ask, start=wall, resources=mask, now=wall)
             if enough:
                 del self._roomless[job]
 
 
-def room_for(held: Held, plan: Plan, terms: Terms) -> tuple[int, bool]:
+def room_for(held: Held, plan: Plan) -> tuple[int, bool]:
     """Resources of its host for a lease without an allocation, on which no other job runs; and are they enough?
 
     It takes what is left in any case: it may run there, and no other job should.
     """
-    ask = terms.ask(held.job)
+    ask = held.ask
     there = free = plan.site.hosts.get(held.host, 0)
     parts: dict[int, int] = {}  #: of cores that are shared, how much is taken
     for entry in plan.running.values():

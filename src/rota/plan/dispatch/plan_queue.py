@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rota.plan.ask import Ask
+from rota.plan.dispatch.asks import Asks
 from rota.plan.need import Need
 from rota.plan.packing.job_classes import JobClass
 from rota.plan.placement.explanation import Waiting
-from rota.plan.placement.terms import Terms
+from rota.plan.placement.queue import RankKey
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.search import shapes_of
 
@@ -23,7 +24,7 @@ _MOST_CLASSES = 10_000
 class QueueKey(NamedTuple):
     """What the jobs of a job class have in common, and the number of the class among those of equal jobs."""
 
-    priority: int
+    rank: RankKey
     need: Need
     group: int
     number: int
@@ -32,7 +33,8 @@ class QueueKey(NamedTuple):
 class PlanQueue:
     """Job classes, none of them empty. While there is a plan, each has a job in it, or is fresh or parked."""
 
-    def __init__(self) -> None:
+    def __init__(self, asks: Asks) -> None:
+        self._asks = asks
         self.classes: dict[QueueKey, JobClass] = {}
         self.where: dict[int, QueueKey] = {}  #: job → its job class
         self.firsts: dict[QueueKey, int] = {}  #: the job of each job class that is in the plan
@@ -42,32 +44,34 @@ class PlanQueue:
 
     # -- jobs come and go
 
-    def add(self, need: Need, priority: int, jobs: list[int], *, terms: Terms, planner: Planner | None) -> None:
+    def add(self, need: Need, rank: RankKey, jobs: list[int], *, planner: Planner | None) -> None:
         """Add waiting jobs (ids ascending, at least one). `planner` is None while there is no plan."""
         by_group: dict[int, list[int]] = {}
-        alone = bool(need.terms) and _timed(terms.ask(jobs[0]))
+        alone = bool(need.terms) and _timed(self._asks.waiting(jobs[0], need))
         for job in jobs:
-            group = -job if alone else need.terms or terms.group(job)
+            group = -job if alone else need.terms or self._asks.group(job)
             by_group.setdefault(group, []).append(job)
         for group, some in by_group.items():
-            width = 1 if alone or planner is None else self._at_once(need, some[0], terms, planner)
+            width = 1 if alone or planner is None else self._at_once(need, some[0], planner)
             by_class: dict[int, list[int]] = {}
             for job in some:
                 by_class.setdefault(job % width, []).append(job)
             for number, part in by_class.items():
-                key = QueueKey(priority, need, group, number)
+                key = QueueKey(rank, need, group, number)
                 job_class = self.classes.get(key)
                 if job_class is None:
-                    job_class = self.classes[key] = JobClass(priority, need)
+                    job_class = self.classes[key] = JobClass(rank, need)
                 job_class.add(part)
                 self.where.update(dict.fromkeys(part, key))
                 self.fresh.add(key)
 
-    def _at_once(self, need: Need, job: int, terms: Terms, planner: Planner) -> int:
+    def _at_once(self, need: Need, job: int, planner: Planner) -> int:
         """How many jobs like this could run at once on the present site."""
         width = self._widths.get(need)
         if width is None:
-            least = min((shape.least for shape in shapes_of(planner.plan, terms.ask(job))), default=1)
+            least = min(
+                (shape.least for shape in shapes_of(planner.plan, self._asks.waiting(job, need))), default=1
+            )
             width = planner.plan.site.count // max(1, least)
             width = self._widths[need] = max(1, min(width, _MOST_CLASSES))
         return width
@@ -92,11 +96,9 @@ class PlanQueue:
             self.parked.discard(key)
         return was_first
 
-    def hand_over(self) -> list[tuple[int, Need, list[int]]]:
-        """All jobs leave: priority, need and jobs of each job class."""
-        found = [
-            (job_class.priority, job_class.need, sorted(job_class.jobs())) for job_class in self.classes.values()
-        ]
+    def hand_over(self) -> list[tuple[Need, RankKey, list[int]]]:
+        """All jobs leave: need, rank key and jobs of each job class."""
+        found = [(job_class.need, job_class.key, sorted(job_class.jobs())) for job_class in self.classes.values()]
         for each in (self.classes, self.where, self.firsts, self.fresh, self.parked, self._widths):
             each.clear()
         return found
@@ -105,7 +107,7 @@ class PlanQueue:
 
     def to_plan(self) -> list[QueueKey]:
         """Job classes that should have another job in the plan, best rank first."""
-        return sorted(self.fresh, key=lambda key: (-key.priority, self.classes[key].head() or 0))
+        return sorted(self.fresh, key=lambda key: (key.rank, self.classes[key].head() or 0))
 
     def put_in(self, key: QueueKey, job: int) -> None:
         """The first job of this job class is in the plan."""
@@ -129,9 +131,9 @@ class PlanQueue:
         own = self.where[job]
         found = 0
         for key, job_class in self.classes.items():
-            if key.priority > own.priority:
+            if key.rank < own.rank:
                 found += len(job_class) - (key in self.firsts)
-            elif key.priority == own.priority and key != own:
+            elif key.rank == own.rank and key != own:
                 first = self.firsts.get(key)
                 found += sum(1 for each in job_class.jobs() if each < job and each != first)
         return found
@@ -143,14 +145,14 @@ class PlanQueue:
     def waiting(self, planner: Planner | None) -> list[Waiting]:
         """All job classes, with those of equal jobs put together."""
         total = planner.plan.site.count if planner is not None else 0
-        found: dict[tuple[int, Need, int], Waiting] = {}
-        gone: dict[tuple[int, Need, int], set[int]] = {}
+        found: dict[tuple[RankKey, Need, int], Waiting] = {}
+        gone: dict[tuple[RankKey, Need, int], set[int]] = {}
         for key, job_class in self.classes.items():
-            alike = (key.priority, key.need, key.group)
+            alike = (key.rank, key.need, key.group)
             together = found.get(alike)
             if together is None:
                 width = max(1, total // max(1, self._widths.get(key.need, 1)))
-                found[alike] = Waiting(key.priority, key.need, job_class.heap[:], frozenset(), width)
+                found[alike] = Waiting(key.rank.priority, key.need, job_class.heap[:], frozenset(), width)
             else:
                 together.jobs.extend(job_class.heap)
             if job_class.gone:

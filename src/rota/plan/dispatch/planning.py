@@ -7,12 +7,13 @@ the queue. Only jobs that take no core are always packed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from math import inf
 
 from rota.plan.ask import Ask
 from rota.plan.dispatch import consistency, plan_factory, queue_position
 from rota.plan.dispatch.active_plan import ActivePlan
+from rota.plan.dispatch.asks import Asks
 from rota.plan.dispatch.plan_queue import PlanQueue
 from rota.plan.explain import why_waiting
 from rota.plan.need import Need
@@ -21,7 +22,9 @@ from rota.plan.packing.job_classes import JobClass
 from rota.plan.packing.packing import Packing
 from rota.plan.placement.decisions import Decision, News, Opened
 from rota.plan.placement.explanation import Outlook, Planned, Waiting
-from rota.plan.placement.terms import Terms
+from rota.plan.placement.facts import Lacks, Rules
+from rota.plan.placement.leases import Away, Held, Reserved
+from rota.plan.placement.queue import Entrant, Offer, RankKey
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.sleeping_hosts import next_starts
 from rota.plan.policy.limits import Limits
@@ -33,15 +36,20 @@ class Planning:
     """A `Placement` that packs, and plans while a job needs a plan."""
 
     def __init__(self, *, first_seat: int = 1) -> None:
-        self.terms: Terms | None = None
+        self._asks = Asks()
         self._packing = Packing(first_seat=first_seat)
         self.limits: Limits = self._packing.limits
-        self._queue = PlanQueue()  #: all jobs on terms and, while there is a plan, all that take a core
+        self._queue = PlanQueue(self._asks)  #: all jobs on terms and, while there is a plan, all that take a core
         self._plan: ActivePlan | None = None
         self._news = News([], [], [], {}, {}, [])
         self._on_terms = 0  #: jobs that need a plan, and that wait or have a lease
         self._site_changed = False
         self._limits_changed = False
+        #: Told for the next decision, and forgotten after it.
+        self._verdict: bool | None = None
+        self._rules: Rules | None = None
+        self._leases: list[Held] | None = None
+        self._reserved: Mapping[int, Reserved] = {}
 
     # -- passed on to the packing
 
@@ -114,18 +122,26 @@ class Planning:
 
     # -- the queue
 
-    def offer(self, need: Need, *, priority: int, jobs: list[int]) -> None:
-        if need.terms:
-            self._on_terms += len(jobs)
-        elif self._plan is None or not need.size.cpus:
-            self._packing.offer(need, priority=priority, jobs=jobs)
-            return
-        assert self.terms is not None
-        self._queue.add(need, priority, jobs, terms=self.terms, planner=self.planner)
+    @property
+    def entrants(self) -> Mapping[int, Entrant]:
+        return self._asks.entrants
 
-    def withdraw(self, need: Need, *, priority: int, job: int) -> None:
+    @entrants.setter
+    def entrants(self, entrants: Mapping[int, Entrant]) -> None:
+        self._asks.entrants = entrants
+
+    def offer(self, offer: Offer) -> None:
+        need = offer.need
+        if need.terms:
+            self._on_terms += len(offer.jobs)
+        elif self._plan is None or not need.size.cpus:
+            self._packing.offer(need, offer.rank, offer.jobs)
+            return
+        self._queue.add(need, offer.rank, offer.jobs, planner=self.planner)
+
+    def withdraw(self, need: Need, rank: RankKey, job: int) -> None:
         if job not in self._queue.where:
-            self._packing.withdraw(need, priority=priority, job=job)
+            self._packing.withdraw(need, rank, job)
             return
         self._on_terms -= bool(need.terms)
         if self._queue.leave(job) and self._plan is not None:
@@ -135,38 +151,78 @@ class Planning:
         self._packing.released(host, need, ended_at=ended_at)
         self._on_terms -= bool(need.terms)
         if self._plan is not None:
-            self._plan.over.append(job)
+            self._plan.ended(job)
 
     def clock_moved(self, wall: float) -> None:
         if self._plan is not None:
             self._plan.tell(self._news)
             self._open(wall)
+        self._forget_told()
 
-    def suspended(self, job: int) -> None:
+    def suspended(self, job: int, away: Away) -> None:
         if self._plan is None:
             self._site_changed = True  # it comes back to its own cores: that needs a plan
         else:
-            self._plan.paused.append(job)
+            self._plan.paused[job] = away
 
-    def resumes(self, job: int) -> None:
+    def resumes(self, job: int, away: Away) -> None:
         if self._plan is not None:
-            self._plan.paused.append(job)
+            self._plan.paused[job] = away
 
     def move_end(self, job: int, end: float, wall: float, *, force: bool = False) -> float:
         if self._plan is None:
             return end  # without a plan there are no promises
         self._settle(self._plan, wall)
+        self._forget_told()
         return self._plan.planner.move_end(job, end, wall, force=force)
 
     # -- decisions
 
+    def lacks(self, wall: float, *, anew: bool = False) -> Lacks:
+        plan = self._plan
+        if plan is None or anew:
+            if not anew and not self._on_terms:
+                if not self._site_changed:
+                    return Lacks.NOTHING
+                if self._verdict is None:
+                    return Lacks.VERDICT
+                if not self._verdict:
+                    return Lacks.NOTHING
+            lacks = Lacks.NOTHING if self._rules is not None else Lacks.RULES
+            return lacks if self._leases is not None else lacks | Lacks.LEASES
+        lacks = Lacks.VERDICT if not self._on_terms and self._verdict is None else Lacks.NOTHING
+        return lacks | Lacks.RULES if self._rules is None and self._rules_differ(plan, wall) else lacks
+
+    def tell_verdict(self, plan: bool) -> None:
+        self._verdict = plan
+
+    def tell_rules(self, rules: Rules) -> None:
+        self._rules = rules
+        self._asks.follow(rules.vacating)
+
+    def tell_leases(self, leases: list[Held]) -> None:
+        self._leases = leases
+
+    def tell_reservations(self, granted: Mapping[int, Reserved]) -> None:
+        self._reserved = granted
+        if self._plan is not None:
+            self._plan.reserved = granted
+
+    def _forget_told(self) -> None:
+        self._verdict = self._rules = self._leases = None
+
     def place(self, now: float, wall: float) -> list[Decision]:
+        decided = self._place(now, wall)
+        self._forget_told()
+        return decided
+
+    def _place(self, now: float, wall: float) -> list[Decision]:
         plan = self._plan
         if plan is None:
-            if not self._on_terms and not (self._site_changed and self._wanted()):
+            if not self._on_terms and not (self._site_changed and self._verdict):
                 return self._packing.place(now)
             plan = self._open(wall)
-        elif not self._on_terms and not self._wanted():
+        elif not self._on_terms and not self._verdict:
             self._close(plan, wall)
             return self._packing.place(now)
         ready = plan.work()
@@ -180,17 +236,17 @@ class Planning:
         """Why a reservation that is asked for now would not be granted, or None."""
         plan = self._plan or self._open(wall)
         self._settle(plan, wall)
+        self._forget_told()
         return plan.rejection(ask, wall)
-
-    def _wanted(self) -> bool:
-        return self.terms is not None and self.terms.wanted()
 
     def _open(self, wall: float) -> ActivePlan:
         """Make a plan of all jobs."""
-        assert self.terms is not None
+        assert self._rules is not None
+        assert self._leases is not None
         self._plan = ActivePlan(
-            terms=self.terms, packing=self._packing, queue=self._queue, news=self._news, wall=wall
-        )
+            rules=self._rules, leases=self._leases, reserved=self._reserved, asks=self._asks,
+            packing=self._packing, queue=self._queue, news=self._news, wall=wall,
+        )  # fmt: skip
         self._site_changed = self._limits_changed = False
         return self._plan
 
@@ -198,16 +254,21 @@ class Planning:
         """Drop the plan, which no job needs any more: plain jobs are packed again."""
         self._settle(plan, wall)
         self._plan = None
-        for priority, need, jobs in self._queue.hand_over():
+        for need, rank, jobs in self._queue.hand_over():
             if jobs:
-                self._packing.offer(need, priority=priority, jobs=jobs)
+                self._packing.offer(need, rank, jobs)
 
     def _settle(self, plan: ActivePlan, wall: float) -> None:
         """Tell the plan what has changed."""
+        rules = self._rules if self._rules_differ(plan, wall) else None
+        if rules is not None or not self._rules_differ(plan, wall):
+            self._site_changed = self._limits_changed = False
+        plan.settle(wall, rules)
+
+    def _rules_differ(self, plan: ActivePlan, wall: float) -> bool:
+        """Must the plan learn of the site and its rules again?"""
         changed = self._site_changed or plan.planner.plan.renew_at <= wall
-        changed = changed or (self._limits_changed and plan.limits_differ())
-        self._site_changed = self._limits_changed = False
-        plan.settle(wall, site_changed=changed)
+        return changed or (self._limits_changed and plan.limits_differ())
 
     # -- news
 
@@ -270,8 +331,11 @@ class Planning:
         """A plan of its own to ask: a snapshot of this one or, if there is none, the one that there would be."""
         if self._plan is not None:
             return Outlook(self._plan.planner.snapshot(), self._queue.behind())
-        assert self.terms is not None
-        return plan_factory.outlook(self.terms, self._packing, wall)
+        assert self._rules is not None
+        assert self._leases is not None
+        found = plan_factory.outlook(self._rules, self._leases, self._asks, self._packing, wall)
+        self._forget_told()
+        return found
 
     def never_fit(self) -> Iterator[tuple[JobClass, str]]:
         yield from self._packing.never_fit()
@@ -287,11 +351,10 @@ class Planning:
             if (waits := why_waiting.why(planner.plan, entry)[0]).code == reason.code:
                 yield self._queue.classes[key], waits.message
 
-    def why(self, need: Need, *, priority: int, job: int) -> list[Waits]:
+    def why(self, need: Need, rank: RankKey, job: int) -> list[Waits]:
         if self._plan is None or job not in self._queue.where:
-            return self._packing.why(need, priority=priority, job=job)
+            return self._packing.why(need, rank, job)
         return queue_position.why(self._plan, self.limits, need, job)
 
-    def broken(self) -> list[str]:
-        """A sentence for everything that does not agree with itself; empty when all is well."""
-        return consistency.broken(self._queue, self._plan, self.terms, self._on_terms)
+    def broken(self, leases: list[Held]) -> list[str]:
+        return consistency.broken(self._queue, self._plan, leases, self._on_terms)

@@ -1,4 +1,4 @@
-"""Waiting jobs in order. A job class holds jobs of equal priority and need, a size class the job classes of one
+"""Waiting jobs in order. A job class holds jobs of equal rank key and need, a size class the job classes of one
 size, a limit queue the job classes that wait for one limit.
 
 Only classes are compared, never single jobs: a million equal jobs cost as much as one.
@@ -10,19 +10,20 @@ from collections.abc import Collection, Iterator
 from heapq import heappop, heappush, heapreplace
 
 from rota.plan.need import Need
+from rota.plan.placement.queue import RankKey
 from rota.plan.size import Size
 
-#: Lowest first: higher priority, then lower id.
-Rank = tuple[int, int]
+#: Lowest first: the rank key of a job class, then the id of its first job.
+Rank = tuple[RankKey, int]
 
 
 class JobClass:
-    """Jobs of one priority and need, oldest first."""
+    """Jobs of one rank key and need, oldest first."""
 
-    __slots__ = ("at", "gone", "heap", "highest", "need", "priority", "since", "stopped")
+    __slots__ = ("at", "gone", "heap", "highest", "key", "need", "since", "stopped")
 
-    def __init__(self, priority: int, need: Need, since: int = 0) -> None:
-        self.priority = priority
+    def __init__(self, key: RankKey, need: Need, since: int = 0) -> None:
+        self.key = key
         self.need = need
         self.heap: list[int] = []
         self.highest = 0
@@ -62,8 +63,9 @@ class JobClass:
     def take(self, most: int, until: Rank | None) -> list[int]:
         """Take up to `most` jobs from the front, none of worse rank than `until`."""
         taken: list[int] = []
-        below = -self.priority
-        while len(taken) < most and (job := self.head()) is not None and (until is None or (below, job) <= until):
+        while (
+            len(taken) < most and (job := self.head()) is not None and (until is None or (self.key, job) <= until)
+        ):
             taken.append(heappop(self.heap))
         return taken
 
@@ -74,7 +76,7 @@ class JobClass:
 
     def rank(self) -> Rank:
         """The rank of the first job, which must exist."""
-        return -self.priority, self.heap[0]
+        return self.key, self.heap[0]
 
     def jobs(self) -> list[int]:
         """All waiting jobs, in no order."""

@@ -1,6 +1,6 @@
 """Packs jobs onto hosts by priority, then age, never over what a host or a limit has.
 
-Waiting jobs form *job classes*, one per priority and need: a million equal jobs are one entry. The job classes of
+Waiting jobs form *job classes*, one per rank key and need: a million equal jobs are one entry. The job classes of
 one size form a *size class*, so a thousand limits make only a few entries. When the first in rank does not fit,
 its shadow time is estimated, and only jobs that do not delay it may pass (EASY backfilling). A job class that only
 a limit keeps from starting is parked in the queue of that limit.
@@ -20,6 +20,7 @@ from rota.plan.packing.packing_reasons import jobs_before, limit_reasons, no_roo
 from rota.plan.packing.shadow_time import Shadows
 from rota.plan.placement.decisions import Decision, Opened, Placed
 from rota.plan.placement.explanation import Waiting
+from rota.plan.placement.queue import RankKey
 from rota.plan.policy.limits import Limits
 from rota.plan.reasons import Waits
 from rota.plan.size import Capacity, Size
@@ -37,7 +38,7 @@ class Packing:
         self._size_classes = SizeClasses()
         self._shadows = Shadows()
         self._limit_queues = LimitQueues(self.limits, self._hosts, self._size_classes, self._shadows)
-        self._job_classes: dict[tuple[int, Need], JobClass] = {}
+        self._job_classes: dict[tuple[RankKey, Need], JobClass] = {}
         self._sizes = 0  #: counts changes of the needs of waiting jobs
         self.needs: Callable[[int], Need] | None = None
         self.ahead = True  #: may jobs be leased before there is a seat for them?
@@ -60,10 +61,10 @@ class Packing:
 
     # -- the queue
 
-    def offer(self, need: Need, *, priority: int, jobs: list[int]) -> None:
-        job_class = self._job_classes.get((priority, need))
+    def offer(self, need: Need, rank: RankKey, jobs: list[int]) -> None:
+        job_class = self._job_classes.get((rank, need))
         if job_class is None:
-            job_class = self._job_classes[priority, need] = JobClass(priority, need, self._sizes)
+            job_class = self._job_classes[rank, need] = JobClass(rank, need, self._sizes)
         before = job_class.head()
         job_class.add(jobs)
         if before is None:
@@ -71,12 +72,12 @@ class Packing:
         elif before != job_class.head():
             self._limit_queues.moved_up(job_class)
 
-    def withdraw(self, need: Need, *, priority: int, job: int) -> None:
-        job_class = self._job_classes[priority, need]
+    def withdraw(self, need: Need, rank: RankKey, job: int) -> None:
+        job_class = self._job_classes[rank, need]
         head = job_class.head()
         job_class.gone.add(job)
         if not len(job_class):
-            del self._job_classes[priority, need]
+            del self._job_classes[rank, need]
             job_class.drop()
             self._limit_queues.leave(job_class)
         elif head != job_class.head():
@@ -174,7 +175,7 @@ class Packing:
             if job_class.head() is None:
                 break
         for need, jobs in moved.items():
-            self.offer(need, priority=job_class.priority, jobs=jobs)
+            self.offer(need, job_class.key, jobs)
         return bool(moved)
 
     def _choose(
@@ -199,7 +200,7 @@ class Packing:
     def _popped(self, size_class: SizeClass, job_class: JobClass) -> None:
         """The job class has lost its first job, or more."""
         if job_class.head() is None:
-            del self._job_classes[job_class.priority, job_class.need]
+            del self._job_classes[job_class.key, job_class.need]
             job_class.drop()
         else:
             size_class.put(job_class)  # of worse rank now; `SizeClasses` corrects the order later
@@ -272,19 +273,19 @@ class Packing:
 
     # -- for a planner that decides instead
 
-    def hand_over(self) -> list[tuple[int, Need, list[int]]]:
-        """Remove all waiting jobs that take a core: priority, need and jobs of each class."""
+    def hand_over(self) -> list[tuple[Need, RankKey, list[int]]]:
+        """Remove all waiting jobs that take a core: need, rank key and jobs of each class."""
         found = []
-        for (priority, need), job_class in list(self._job_classes.items()):
+        for (rank, need), job_class in list(self._job_classes.items()):
             if need.size.cpus:
-                found.append((priority, need, sorted(job_class.jobs())))
-                del self._job_classes[priority, need]
+                found.append((need, rank, sorted(job_class.jobs())))
+                del self._job_classes[rank, need]
                 job_class.drop()
                 self._limit_queues.leave(job_class)
         return found
 
-    def firsts(self, most: int) -> tuple[list[int], int]:
-        """The first job of each class that takes a core, best rank first, and how many others wait."""
+    def firsts(self, most: int) -> tuple[list[tuple[int, Need]], int]:
+        """The first job of each class that takes a core, with its need, best rank first; and how many others."""
         job_classes = [
             job_class
             for job_class in self._job_classes.values()
@@ -292,7 +293,7 @@ class Packing:
         ]
         # Stopped classes take no room from others.
         moving = [job_class for job_class in job_classes if self.limits.stopped(job_class.need.limits) is None]
-        found = [job_class.rank()[1] for job_class in sorted(moving, key=JobClass.rank)[:most]]
+        found = [(job_class.rank()[1], job_class.need) for job_class in sorted(moving, key=JobClass.rank)[:most]]
         return found, sum(map(len, job_classes)) - len(found)
 
     def grant(self, host: str, need: Need, now: float) -> Opened:
@@ -319,8 +320,8 @@ class Packing:
     def waiting(self) -> list[Waiting]:
         """A copy of all waiting jobs."""
         return [
-            Waiting(priority, need, job_class.heap[:], frozenset(job_class.gone), 0)
-            for (priority, need), job_class in self._job_classes.items()
+            Waiting(rank.priority, need, job_class.heap[:], frozenset(job_class.gone), 0)
+            for (rank, need), job_class in self._job_classes.items()
         ]
 
     def capacities(self) -> list[Capacity]:
@@ -373,13 +374,13 @@ class Packing:
             if job_class.head() is not None and (refusal := self.refusal(job_class.need.size)):
                 yield job_class, refusal
 
-    def why(self, need: Need, *, priority: int, job: int) -> list[Waits]:
+    def why(self, need: Need, rank: RankKey, job: int) -> list[Waits]:
         refusal = self.refusal(need.size)
         if refusal:
             return [Waits("unsatisfiable", refusal)]
         hosts = self._hosts.for_need(need)
         found = limit_reasons(self.limits, need, [host.name for host in hosts]) if need.limits else []
-        job_class = self._job_classes.get((priority, need))
+        job_class = self._job_classes.get((rank, need))
         ahead = self._limit_queues.ahead_of(job_class) if not found and job_class is not None else None
         if ahead is not None:
             name, first = ahead
@@ -390,6 +391,6 @@ class Packing:
             return [*found, Waits("no_resources", "no runner is connected yet")]
         usable = [host.free for host in hosts if host.usable]
         if not found or not any(fits(need.size, free) for free in usable):
-            before = jobs_before(self._job_classes.values(), priority, job)
+            before = jobs_before(self._job_classes.values(), rank, job)
             found.append(Waits("resources", no_room(need.size, usable, before)))
         return found

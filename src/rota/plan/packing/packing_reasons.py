@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from rota.plan.need import LimitUse, Need
 from rota.plan.packing.job_classes import JobClass
+from rota.plan.placement.queue import RankKey
 from rota.plan.policy.limits import Limits
 from rota.plan.reasons import Waits
 from rota.plan.size import CORE, Size
@@ -82,13 +83,13 @@ def no_room(size: Size, frees: list[list[int]], before: int | None) -> str:
     return f"{sentence}; {'1 job is' if before == 1 else f'{before:,} jobs are'} before it"
 
 
-def jobs_before(job_classes: Iterable[JobClass], priority: int, job: int) -> int | None:
+def jobs_before(job_classes: Iterable[JobClass], rank: RankKey, job: int) -> int | None:
     """How many jobs of better rank wait in these classes; None: too many to count."""
     before = 0
     for job_class in job_classes:
-        if job_class.priority > priority:
+        if job_class.key < rank:
             before += len(job_class)
-        elif job_class.priority == priority and job_class.head() is not None:
+        elif job_class.key == rank and job_class.head() is not None:
             if len(job_class) <= _COUNTED:
                 before += sum(1 for each in job_class.jobs() if each < job)
             elif job_class.heap[0] < job:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import Struct
 
 from rota.plan.placement.given import Given
-from rota.plan.placement.leases import Reserved
+from rota.plan.placement.leases import Held, Reserved
 from rota.plan.reasons import Moved
 from rota.plan.size import Size
 
 if TYPE_CHECKING:
     from rota.plan.ask import Ask
-    from rota.plan.placement.terms import Terms
+    from rota.plan.placement.facts import Lacks, Rules
     from rota.plan.policy.quotas import Spent
 
 
@@ -69,10 +70,23 @@ class Decisions(Protocol):
 
     ahead: bool  #: may jobs be leased before there is a seat for them, to take over that of another?
 
-    terms: Terms | None  #: whom to ask about jobs and the site
-
     def site_changed(self) -> None:
         """Resources, queues or quotas were changed."""
+
+    def lacks(self, wall: float, *, anew: bool = False) -> Lacks:
+        """What must be told before the next decision. `anew`: before `clock_moved`, `rejection` or `outlook`."""
+
+    def tell_verdict(self, plan: bool) -> None:
+        """Has the site rules that only a plan can keep?"""
+
+    def tell_rules(self, rules: Rules) -> None:
+        """The site as it is now."""
+
+    def tell_leases(self, leases: list[Held]) -> None:
+        """All leases that are out."""
+
+    def tell_reservations(self, granted: Mapping[int, Reserved]) -> None:
+        """All reservations that were granted so far."""
 
     def clock_moved(self, wall: float) -> None:
         """It is another time now than before and a little more: whatever was planned is planned anew."""

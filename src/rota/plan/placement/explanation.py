@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rota.plan.need import Need
+from rota.plan.placement.leases import Held
+from rota.plan.placement.queue import RankKey
 from rota.plan.reasons import Waits
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ class Waiting(NamedTuple):
 class Explanation(Protocol):
     """Why, and when."""
 
-    def why(self, need: Need, *, priority: int, job: int) -> list[Waits]:
+    def why(self, need: Need, rank: RankKey, job: int) -> list[Waits]:
         """All that keeps this waiting job from being chosen, the strongest first."""
 
     def never_fit(self) -> Iterator[tuple[JobClass, str]]:
@@ -63,5 +65,6 @@ class Explanation(Protocol):
     def outlook(self, wall: float) -> Outlook:
         """A plan of its own to ask: a snapshot of this one or, if there is none, the one that there would be."""
 
-    def broken(self) -> list[str]:
-        """A sentence for everything that does not agree with itself; empty when all is well."""
+    def broken(self, leases: list[Held]) -> list[str]:
+        """A sentence for everything that does not agree with itself, or with these leases, which are all that are
+        out; empty when all is well."""

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from rota.plan.need import Need
 from rota.plan.placement.decisions import Opened
+from rota.plan.placement.leases import Away
 from rota.plan.size import Capacity, Size
 
 
@@ -45,10 +46,10 @@ class Hosts(Protocol):
     def close(self, seat: int) -> None:
         """The seat is gone and its room is free. Unknown seats are ignored."""
 
-    def suspended(self, job: int) -> None:
+    def suspended(self, job: int, away: Away) -> None:
         """A job with a lease gives up its cores; or it was in line for them, and is not any more."""
 
-    def resumes(self, job: int) -> None:
+    def resumes(self, job: int, away: Away) -> None:
         """A suspended job is in line for its cores; `News.resumed` tells when it has them."""
 
     def move_end(self, job: int, end: float, wall: float, *, force: bool = False) -> float:

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from rota.plan.ask import Ask
+
 
 class Away(NamedTuple):
     """A suspended job that has given up its cores."""
@@ -22,6 +24,8 @@ class Held(NamedTuple):
     job: int
     host: str
     since: float  #: wall time
+    ask: Ask
+    submitted: float  #: wall time
     resources: str  #: as given by the planner; empty: it was not asked
     on_terms: bool = False  #: does it need a plan?
     end: float | None = None  #: until when, where that is not what it asked for
