@@ -188,6 +188,17 @@ class Home:
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return None
 
+    def being_reexecuted(self) -> int:
+        """The manager of this home that starts anew in its process, and does not listen yet; 0: there is none."""
+        facts = self.read_manager_file()
+        if facts is None or not facts.starts_anew:
+            return 0
+        try:
+            words = Path(f"/proc/{facts.pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            return 0  # it is gone
+        return facts.pid if b"rota.manager" in words and os.fsencode(self.path) in words else 0
+
 
 def check_private(path: Path) -> None:
     """Raise `EnvironmentFault` unless the directory is ours and only we may write to it."""

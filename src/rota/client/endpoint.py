@@ -28,9 +28,15 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     role: str = "admin"
     token: str = ""
     home: Mark | None = None  #: the directory that the manager must belong to
+    path: str = ""  #: of that directory; empty: it is not on this machine, or unknown
 
     def __str__(self) -> str:
         return self.socket or f"{self.host}:{self.port}"
+
+    @property
+    def comes_back(self) -> bool:
+        """Does its manager start anew at this moment? Then it listens again soon."""
+        return bool(self.path) and Home(self.path).being_reexecuted() != 0
 
 
 def is_remote(address: str | None) -> bool:
@@ -54,7 +60,7 @@ def find(
     if remote:
         return _tls(home, remote, token=token, environ=environ)
     if socket := home.find_socket():
-        return Endpoint(socket=str(socket), home=home.mark())
+        return Endpoint(socket=str(socket), home=home.mark(), path=str(home))
     written = home.read_manager_file()
     if written and written.address and (token or "ROTA_TOKEN_FILE" in environ):
         found = _tls(home, written.address, token=token, environ=environ)

@@ -38,7 +38,7 @@ REDIALS: Final = (0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
 #: The same for a question whose connection was cut.
 _ASK_AGAIN: Final = (0.05, 0.2, 0.5, 1.0)
 #: The same for a manager that said that it starts anew: with many jobs that takes its time.
-_STARTS_ANEW_S: Final = (0.05, 0.1, 0.2, 0.3, 0.5, 0.5, 1.0, 1.0, 2.0, 2.0, 4.0, 4.0, 8.0, 8.0, 16.0)
+STARTS_ANEW_S: Final = (0.05, 0.1, 0.2, 0.3, 0.5, 0.5, 1.0, 1.0, 2.0, 2.0, 4.0, 4.0, 8.0, 8.0, 16.0)
 #: How often a request is sent because of such an answer.
 _MOST_SENT: Final = 5
 #: Requests that only ask: these may be repeated whatever became of the first one.
@@ -352,7 +352,7 @@ class Conversation:
 
     def redial(self, error: NotDone) -> Flow[None]:
         """Connect again to a manager that starts anew. Raises the error if it does not come back."""
-        yield from self._redial(iter(_STARTS_ANEW_S), error)
+        yield from self._redial(iter(STARTS_ANEW_S), error)
 
     def _redial(self, waits: Iterator[float], lost: RotaError) -> Flow[None]:
         for wait in waits:

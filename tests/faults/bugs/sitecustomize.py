@@ -1,8 +1,8 @@
 """Bugs in a real manager: tests put this directory on the path of its interpreter and say which bugs it has.
 
 Each line of the file `ROTA_TEST_BUGS` is one bug that is met once: the name of a place, and `before` or `after`
-its work. A place is a kind of event, a function or an effect. A line that was met is removed, so that a new image
-of the manager does not meet it again.
+its work. A place is a kind of event, a function, an effect or `commit`. A line that was met is removed, so that a
+new image of the manager does not meet it again.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def _met(place: str, when: str) -> bool:
     return True
 
 
-def _with_bugs(place: str, work: Callable[..., Any]) -> Callable[..., Any]:
+def _with_bugs(place: str, work: Callable[..., Any], kind: type[Exception] = RuntimeError) -> Callable[..., Any]:
     def wrapped(*args: Any, **options: Any) -> Any:
         if _met(place, "before"):
-            raise RuntimeError(f"injected before {place}")
+            raise kind(f"injected before {place}")
         result = work(*args, **options)
         if _met(place, "after"):
-            raise RuntimeError(f"injected after {place}")
+            raise kind(f"injected after {place}")
         return result
 
     return wrapped
@@ -47,13 +47,18 @@ def _install() -> None:
     from rota.core.machines import runners
 
     # Before the features are registered with it.
-    runners.check_silence = _with_bugs("check_silence", runners.check_silence)
+    for name in ("check_silence", "end_attempt"):
+        setattr(runners, name, _with_bugs(name, getattr(runners, name)))
 
     from rota.core import engine
     from rota.core.features import BUILT_IN
+    from rota.errors import Bug
+    from rota.manager.loop import startup
     from rota.manager.loop.perform import Performer
+    from rota.store.sqlite.store import SqliteStore
 
     engine.grant_leases = _with_bugs("grant_leases", engine.grant_leases)
+    startup.recover = _with_bugs("recover", startup.recover)
     for kind, handler in list(BUILT_IN.handlers.items()):
         BUILT_IN.handlers[kind] = _with_bugs(kind.__name__, handler)
     perform = Performer._perform
@@ -64,6 +69,7 @@ def _install() -> None:
         perform(self, effect)
 
     Performer._perform = performed  # type: ignore[method-assign]
+    SqliteStore._write = _with_bugs("commit", SqliteStore._write, Bug)  # type: ignore[method-assign]
 
 
 if FILE and "rota.manager" in sys.orig_argv:

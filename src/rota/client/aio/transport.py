@@ -96,6 +96,9 @@ class AsyncTransport:
         """Make the connection; nothing is said yet. Raises `OSError`."""
         self._streams = await asyncio.wait_for(_dial(endpoint), timeout)
 
+    async def _pause(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
     async def _redial(self, after_s: float) -> None:
         await asyncio.sleep(after_s)
         async with self._redialling:

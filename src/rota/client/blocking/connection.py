@@ -8,9 +8,9 @@ from typing import Self, TypeVar
 
 from rota.client.blocking.transport import Transport
 from rota.client.calls import Call, StreamCall
-from rota.client.endpoint import slow_manager, unreachable
-from rota.client.session import READ, Flow, Redial
-from rota.errors import NoManager
+from rota.client.endpoint import Endpoint, slow_manager, unreachable
+from rota.client.session import READ, STARTS_ANEW_S, Flow, Redial
+from rota.errors import NoManager, NotDone
 from rota.wire import messages as m
 
 T = TypeVar("T")
@@ -21,9 +21,19 @@ class Connection(Transport):
     """A connection on which anything can be asked."""
 
     def connect(self) -> m.Welcome:
-        """Make the connection (anew)."""
+        """Make the connection (anew). A manager that starts anew at this moment is waited for."""
         self.close()
-        endpoint = self._endpoint()
+        for wait in STARTS_ANEW_S:
+            endpoint = self._endpoint()
+            try:
+                return self._connected_to(endpoint)
+            except NoManager as error:
+                if not isinstance(error, NotDone) and not endpoint.comes_back:
+                    raise
+            self._pause(wait)
+        return self._connected_to(self._endpoint())
+
+    def _connected_to(self, endpoint: Endpoint) -> m.Welcome:
         try:
             self._dial(endpoint, min(self._timeout, 10.0))
         except OSError as error:  # TimeoutError is one

@@ -51,6 +51,9 @@ class Transport:
         """Make the connection; nothing is said yet. Raises `OSError`."""
         self._socket = _dial(endpoint, timeout)
 
+    def _pause(self, seconds: float) -> None:
+        time.sleep(seconds)
+
     def _redial(self, after_s: float) -> None:
         time.sleep(after_s)
         if self.before_redial:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from rota import __version__
 from rota.core.bugs.ledger import BUGS, BugRecord, internal_error, is_quarantined, with_bug, with_effect_bug
@@ -13,9 +15,14 @@ from rota.core.bugs.undecided import Undecided
 from rota.core.changes import Changes
 from rota.core.events import Asker, EntrySetAside
 from rota.core.world import World
+from rota.errors import Bug, RotaError
 from rota.manager.loop import clock
 from rota.manager.peers.peer import Peer
 from rota.store.base import Store
+
+T = TypeVar("T")
+
+log = logging.getLogger("rota.manager")
 
 
 class BugKeeper:
@@ -62,3 +69,14 @@ class BugKeeper:
         )
         self._world.bugs = with_effect_bug(self._world.bugs, record)
         store(BUGS, self._world.bugs.text())
+
+
+def tried_twice(recovery: Callable[[], T]) -> T:
+    """Recover; after a bug once more, from the same store. Raises the second one."""
+    try:
+        return recovery()
+    except Exception as error:
+        if isinstance(error, RotaError) and not isinstance(error, Bug):
+            raise
+        log.exception("the recovery failed; it is tried once more")
+    return recovery()

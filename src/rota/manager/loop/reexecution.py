@@ -16,7 +16,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
@@ -81,7 +80,7 @@ async def tell_clients(peers: Iterable[Peer]) -> None:
 
 
 def announce(home: Home) -> None:
-    """Keep other managers from taking the lock before the new image does."""
+    """Have clients wait for the new image, and other managers leave it the lock."""
     facts = home.read_manager_file() or ManagerFile()
     write_manager_file(home, msgspec.structs.replace(facts, pid=os.getpid(), starts_anew=True))
 
@@ -96,16 +95,10 @@ def write_manager_file(home: Home, facts: ManagerFile) -> None:
 
 def refuse_second(home: Home) -> None:
     """Raise `StoreRefused` if a manager of this home is being re-executed."""
-    facts = home.read_manager_file()
-    if facts is None or not facts.starts_anew or facts.pid == os.getpid():
-        return
-    try:
-        words = Path(f"/proc/{facts.pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return  # it is gone
-    if b"rota.manager" in words and os.fsencode(home.path) in words:
+    pid = home.being_reexecuted()
+    if pid not in (0, os.getpid()):
         raise StoreRefused(
-            f"another manager (pid {facts.pid}) already uses {home} and starts anew",
+            f"another manager (pid {pid}) already uses {home} and starts anew",
             hint="use that one, or stop it with `rota manager stop`",
             code="locked",
         )

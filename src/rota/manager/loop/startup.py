@@ -33,6 +33,7 @@ from rota.home import Home, ManagerFile, check_private
 from rota.logs import log_to
 from rota.manager.host import gateway
 from rota.manager.loop import clock, reexecution
+from rota.manager.loop.bugs import tried_twice
 from rota.manager.loop.deployment import Deployment
 from rota.manager.loop.service import Manager
 from rota.manager.peers.tls_listener import TlsListener
@@ -124,7 +125,9 @@ async def _run(home: Home, ready: _Ready, make_pool: MakePool, options: argparse
         listener = _bind_again(home, settings)
         pool = make_pool(home, settings)
         pool.start()  # its runner starts during the recovery
-        manager = _recover(home, settings, store, pool, deployment=deployment, options=options)
+        manager = tried_twice(
+            lambda: _recover(home, settings, store, pool, deployment=deployment, options=options)
+        )
         server = await _listen_locally(home, manager)
         manager.start()
         host, port = listener.getsockname()[:2]
@@ -146,13 +149,13 @@ async def _run(home: Home, ready: _Ready, make_pool: MakePool, options: argparse
             # Before the socket closes: whoever finds it closed may ask why.
             with contextlib.suppress(OSError):
                 home.idle_stopped.touch(mode=0o600)
+        if manager.bug is not None:
+            reexecution.announce(home)
         for task in tasks:
             task.cancel()
         server.close()
         log.info("manager stopping")
         again = manager.bug is not None and await manager.drop_undecided() and reexecution.is_installed()
-        if again:
-            reexecution.announce(home)
         if manager.failure is None and not again and store.holds_home():
             # Only while this process holds the home: a next manager has files of the same names.
             for path in (home.socket, home.manager_file, home.former_socket):
