@@ -131,7 +131,8 @@ class SpecChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     """\
 @name @group @project @priority @cpus @mem @disk @time @gpus @walltime @retries @backoff @no_retry_over @pipefail
 @limits @learn @override @input_bytes @on_success @on_failure @on_exit @stdout @stderr @queue @request @where @type
-@checkpoint @signal @retry_on
+@checkpoint @signal @retry_on @cwd @env @after
+    cmd: Command | UnsetType = UNSET
 """,
     _changed,
     lambda field: field.fixed is None,
@@ -276,8 +277,10 @@ from __future__ import annotations
 
 from msgspec import UNSET, Struct, UnsetType
 
+from rota.core.jobs.job import Command
 from rota.plan.size import Size
 from rota.wire.greeting import Message
+from rota.wire.new_after import NewAfter
 from rota.wire.new_use import NewUse
 ''',
         (_NEW_SPEC, _CHANGE, _RUN),

@@ -40,6 +40,14 @@ def test_the_stream_names_jobs_that_are_added_and_modified_though_they_only_wait
             lambda: any(job in [each[0] for each in data["jobs"]] for data in _changes(events)[before:]),
             "the modified job is named",
         )
+        for change, status in (
+            ({"cmd": ["true", "2"], "after": [first]}, 200),
+            ({"after": [job]}, 400),
+            ({"cwd": "x"}, 400),
+        ):
+            answer = site.user.ask("PATCH", "/api/v1/jobs", {"select": [str(job)], "change": change})
+            assert answer.status == status, answer.json
+        assert site.user.get(f"/api/v1/jobs/{job}").json["cmd"] == ["true", "2"]
         named = {"action": "remove", "select": [str(job)]}
         refused = site.user.post("/api/v1/jobs/actions", named)
         assert (refused.status, "rota remove --waiting" in refused.json["error"]["hint"]) == (400, True)

@@ -125,6 +125,64 @@ def test_a_size_that_never_fits_is_refused_and_changes_nothing(queue: Queue) -> 
     assert (queue.look(job).size.cpus, queue.look(job).priority) == (1, 0)
 
 
+# ------------------------------------------------------------------ what a job is
+
+
+def test_a_job_that_was_never_started_becomes_another(queue: Queue) -> None:
+    (queue.work / "moved").mkdir()
+    queue.ok("manager", "pause")
+    (job,) = queue.add_lines({"cmd": "echo old > became", "env": {"KEPT": "kept", "GONE": "before"}})
+    words = ["--cmd", "echo $KEPT $GONE $NEW > became", "--cwd", "moved", "--env", "NEW=new", "--env", "GONE=over"]
+    assert queue.json("modify", str(job), *words, "--priority", "3")["changed"] == [job]
+    queue.kill_manager()
+    queue.start()
+    again = {"cmd": "echo $KEPT $GONE $NEW > became", "cwd": "moved"}
+    assert queue.json("add", "-", input=json.dumps(again) + "\n")["existing"] == [job]
+    (old,) = queue.add_lines({"cmd": "echo old > became"})
+    assert old != job, "nobody has the old command any more"
+    queue.ok("manager", "resume")
+    queue.until("complete", job, old)
+    assert queue.ran("moved/became") == ["kept", "over", "new"]
+    seen = queue.shown(job)
+    assert (seen["cmd"], seen["cwd"], seen["priority"]) == (again["cmd"], str(queue.work / "moved"), 3)
+    story = {line["event"]: line["text"] for line in seen["story"]}
+    assert story["command"] == "was echo old > became"
+    assert all(name in story["modified"] for name in ("cmd", "cwd", "env", "priority"))
+    stays = queue.json("modify", str(job), "--cmd", "other")
+    assert (stays["changed"], stays["unchanged"]) == ([], [job])
+
+
+def test_other_parents_are_waited_for_and_cycles_and_doubles_are_refused(queue: Queue) -> None:
+    first = queue.put(queue.waits_for("first"), dep_groups=["members"])
+    queue.until("running", first)
+    queue.set_limits("stop:0")
+    second, third = (queue.put(f": {name}", limits=["stop"]) for name in ("second", "third"))
+    with queue.client() as client:
+        by_command = {"cmd": ": third", "cwd": str(queue.work)}
+        assert client.modify(second, after=[first, "@members", by_command], cmd=["true", "second"]).changed == [
+            second
+        ]
+        assert client.job(second).after == [str(first), "@members", str(third)]
+        with pytest.raises(RotaError, match=f"cycle: job {third} → job {second} → job {third}"):
+            client.modify(third, after=[second])
+        with pytest.raises(RotaError, match=f"job {third} would be the same as job {second}"):
+            client.modify(third, cmd=["true", "second"])
+        with pytest.raises(RotaError, match="there is no job 99999"):
+            client.modify(third, after=[99999])
+        with pytest.raises(RotaError, match="array 99999 has no such element"):
+            client.modify(third, after=["99999_1"])
+    queue.kill_manager()
+    queue.start()
+    assert queue.states_of(second, third) == ["dependent", "ready"]
+    queue.ok("modify", str(second), "--after", "none", "--limit", "none")
+    queue.until("complete", second)
+    done = queue.rota("modify", str(third), "--after", str(second), "--cmd", ": new third", "--limit", "none")
+    assert done.returncode == 0, done.stderr
+    queue.until("complete", third)
+    queue.open("first")
+    queue.until("complete", first)
+
+
 # ------------------------------------------------------------------ fields
 
 

@@ -18,8 +18,9 @@ from rota.client.fields.array import Elements, throttle
 from rota.client.fields.fields import Wanted
 from rota.client.fields.inputs import InputFiles
 from rota.client.fields.new_spec import new_spec
+from rota.client.fields.parents import sent_parent
 from rota.client.submit_environment import captured_environment
-from rota.core.fields.after import MAX_PARENTS, OfCommand, Span
+from rota.core.fields.after import MAX_PARENTS
 from rota.core.fields.values import check_command, length
 from rota.errors import BadInput
 from rota.wire.messages import NewAfter, NewElement, NewSpec
@@ -281,7 +282,7 @@ class Builder:
         for condition, of_line, parent in wanted.after:
             if not of_line:
                 self._join(entries, range(1), line)
-                named = _named(parent)
+                named = sent_parent(parent)
                 self._after += [
                     msgspec.structs.replace(named, entry=entry, condition=condition) for entry in entries
                 ]
@@ -391,12 +392,3 @@ def _check_contradiction(base: Wanted, wanted: Wanted) -> None:
         if getattr(base, name) and not getattr(wanted, name):
             flag = name.replace("_", "-")
             raise BadInput(f"contradicts --{flag}", field=name, hint="leave one of them out")
-
-
-def _named(parent: int | str | Span | OfCommand) -> NewAfter:
-    """A dependency on a job outside this input."""
-    if isinstance(parent, OfCommand):
-        return NewAfter(entry=0, parent=parent.cmd, cwd=parent.cwd)
-    if isinstance(parent, tuple):
-        return NewAfter(entry=0, parent=parent[0], elements=parent[1:])
-    return NewAfter(entry=0, parent=parent)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from msgspec import UNSET, Struct, UnsetType
 
+from rota.core.jobs.job import Command
 from rota.plan.size import Size
 from rota.wire.greeting import Message
+from rota.wire.new_after import NewAfter
 from rota.wire.new_use import NewUse
 
 
@@ -88,6 +90,10 @@ class SpecChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     signal: str | UnsetType = UNSET  #: asks for a checkpoint; empty: USR2
     #: reason codes; None: all where a retry can help, except walltime
     retry_on: tuple[str, ...] | UnsetType | None = UNSET
+    cwd: str | UnsetType = UNSET
+    env: bytes | UnsetType = UNSET  #: added to the captured environment, sorted
+    after: tuple[NewAfter, ...] | UnsetType = UNSET
+    cmd: Command | UnsetType = UNSET
 
 
 class RunSpec(Message, frozen=True):

@@ -11,6 +11,7 @@ from rota.wire.answers import *  # noqa: F403
 from rota.wire.channels import *  # noqa: F403
 from rota.wire.greeting import *  # noqa: F403
 from rota.wire.job_structs import *  # noqa: F403
+from rota.wire.new_after import *  # noqa: F403
 from rota.wire.new_use import *  # noqa: F403
 from rota.wire.orders import *  # noqa: F403
 from rota.wire.reports import *  # noqa: F403

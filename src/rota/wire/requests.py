@@ -6,6 +6,7 @@ from rota.core.jobs.job import Command
 from rota.wire.channels import InChannel, OpenChannel
 from rota.wire.greeting import Hello, Message
 from rota.wire.job_structs import NewSpec, SpecChange
+from rota.wire.new_after import NewAfter
 
 
 class NewElement(Message, frozen=True):
@@ -14,17 +15,6 @@ class NewElement(Message, frozen=True):
     entry: int
     array: int  #: arrays of a submission are numbered from 0
     index: int
-
-
-class NewAfter(Message, frozen=True):
-    """A dependency as a client sends it."""
-
-    entry: int  #: index of the dependent entry in the submission
-    parent: int | str  #: a job's id, a dependency group, or, if `local`, the index of another entry
-    condition: int = 1
-    local: bool = False
-    elements: tuple[int, int] | None = None  #: `parent` is an array: its elements from this index to that
-    cwd: str | None = None  #: `parent` is the command of a job in this directory; empty: in a scratch directory
 
 
 class Add(Message, frozen=True, tag="add"):

@@ -226,5 +226,8 @@ class Change(Struct, forbid_unknown_fields=True):
 async def modify_jobs(request: ApiRequest) -> ActedView:
     """Change jobs that are not running."""
     change: Change = request.body
+    cwd = change.change.get("cwd", "/")
+    if isinstance(cwd, str) and not cwd.startswith("/"):
+        raise BadInput("must be absolute here", field="cwd", hint="give the whole path")
     acted = await request.call(calls.modify(change.select, spec_change(change.change)))
     return ActedView(len(acted.changed), len(acted.unchanged), acted.changed[:_TOLD], warnings=acted.warnings)

@@ -47,7 +47,7 @@ class Wanted(WantedRecord, frozen=True, kw_only=True):
         """
         new = checked(fields, text=text)
         if "cwd" in new:
-            new["cwd"] = _tidy(os.path.join(self.cwd, new["cwd"]))
+            new["cwd"] = tidy(os.path.join(self.cwd, new["cwd"]))
         if "env" in new:
             new["env"] = tuple(sorted((dict(self.env) | dict(new["env"])).items()))
         if not new.keys().isdisjoint(LEARNED):
@@ -139,7 +139,8 @@ def _contradiction(one: str, other: str, *, text: bool) -> BadInput:
     return BadInput(f"{names} contradict each other", hint="give one of them").about(one)
 
 
-def _tidy(path: str) -> str:
+def tidy(path: str) -> str:
+    """The path without needless parts."""
     # Keep `x/../y`: if x is a link, it is not the same as y.
     return path if ".." in path.split("/") else os.path.normpath(path)
 

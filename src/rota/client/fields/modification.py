@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
-from rota.client.fields.fields import check_request, checked, refuse_name
+import msgspec
+
+from rota.client.fields.fields import check_request, checked, refuse_name, tidy
 from rota.client.fields.new_spec import sent_limits
+from rota.client.fields.parents import sent_parent
+from rota.client.submit_environment import working_directory
+from rota.core.fields.after import Dependency
 from rota.core.fields.table import CHANGEABLE, FIELDS
+from rota.core.fields.values import check_command
 from rota.errors import BadInput
-from rota.wire.messages import SpecChange
+from rota.wire.messages import NewAfter, SpecChange
 
-#: Name → why it cannot be changed, and what to do, where that is no field besides `cmd`.
+#: Name → why it cannot be changed, and what to do, where that is no field.
 _OTHERS: Final = {
-    "cmd": ("the command is what the job is", "remove the job and add it anew"),
     "dry_run": ("is for adding jobs", "see what would be changed with 'rota jobs'"),
 }
 
@@ -23,7 +29,8 @@ def spec_change(fields: Mapping[str, object], *, text: bool = False) -> SpecChan
 
     Raises `BadInput` that names the field, also if no field is given.
     """
-    for name in fields:
+    others = {name: value for name, value in fields.items() if name != "cmd"}
+    for name in others:
         field = FIELDS.get(name)
         fixed = _OTHERS.get(name) if field is None else field.fixed
         if fixed is not None:
@@ -35,8 +42,45 @@ def spec_change(fields: Mapping[str, object], *, text: bool = False) -> SpecChan
             refuse_name(name, CHANGEABLE)
     if not fields:
         raise BadInput("nothing is to be changed", hint="give what to change, for example --mem 4G")
-    new = checked(fields, text=text)
+    new = checked(others, text=text)
     check_request(new, text=text)
-    if "limits" in new:
-        new["limits"] = sent_limits(new["limits"])
-    return SpecChange(**{FIELDS[name].spec_name: value for name, value in new.items()})
+    for name, convert in _SENT.items():
+        if name in new:
+            new[name] = convert(new[name])
+    sent = {FIELDS[name].spec_name: value for name, value in new.items()}
+    if "cmd" in fields:
+        sent["cmd"] = _command(fields["cmd"], text=text)
+    return SpecChange(**sent)
+
+
+def _command(value: object, *, text: bool) -> str | list[str]:
+    try:
+        return check_command(value)
+    except BadInput as error:
+        raise error.at(field="cmd", label="--cmd" if text else "") from None
+
+
+def _directory(cwd: str) -> str:
+    return tidy(os.path.join(working_directory(), cwd))
+
+
+def _variables(env: tuple[tuple[str, str], ...]) -> bytes:
+    return b"\0".join(f"{name}={value}".encode("utf-8", "surrogateescape") for name, value in env)
+
+
+def _dependencies(after: tuple[Dependency, ...]) -> tuple[NewAfter, ...]:
+    found = []
+    for condition, of_line, parent in after:
+        if of_line:
+            raise BadInput("a job that exists has no lines", field="after", hint="name the job by its id")
+        found.append(msgspec.structs.replace(sent_parent(parent), condition=condition))
+    return tuple(found)
+
+
+#: Fields that are sent in another form than they are given.
+_SENT: Final[dict[str, Callable[[Any], Any]]] = {
+    "limits": sent_limits,
+    "cwd": _directory,
+    "env": _variables,
+    "after": _dependencies,
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -30,8 +31,12 @@ def respecify(
     admission: Admission,
     *,
     admin: bool = False,
+    envs: Mapping[int, int] = {},
 ) -> Admitted:
-    """The specification with these fields replaced, and judged by the rules. Raises `BadInput`."""
+    """The specification with these fields replaced, and judged by the rules. Raises `BadInput`.
+
+    `envs`: environment → the one that replaces it.
+    """
     check_value("input_bytes", fields.get("input_bytes"))
     fields = modified(spec, fields)
     new = {name: value for name, value in fields.items() if name not in _SIZES and name != "input_bytes"}
@@ -40,6 +45,8 @@ def respecify(
         new["size"] = msgspec.structs.replace(spec.size, **sizes)
         given = {*spec.given, *(word for name in sizes if (word := _SIZES[name]))}
         new["given"] = tuple(word for word in LEARNED if word in given)
+    if envs:
+        new["env"] = envs[spec.env]
     if "limits" in new:
         new["limits"] = resolve(new["limits"], limits, declared, user=spec.user, admin=admin)
     if spec.wrote is not None:
@@ -75,11 +82,12 @@ def new_specs(
     admission: Admission,
     *,
     admin: bool = False,
+    envs: Mapping[int, int] = {},
 ) -> NewSpecs:
-    """The modified versions of these specifications. Raises `BadInput`."""
+    """The modified versions of these specifications; see `respecify`. Raises `BadInput`."""
     made = NewSpecs()
     for old in spec_ids:
-        admitted = respecify(library.specs[old], fields, limits, declared, admission, admin=admin)
+        admitted = respecify(library.specs[old], fields, limits, declared, admission, admin=admin, envs=envs)
         made.specs[old] = (library.spec(admitted.spec), admitted.spec)
         if admitted.notices:
             made.notices[old] = admitted.notices

@@ -36,7 +36,9 @@ _HINT: Final = "write an id, 12-15, 12_3, 12_*, line:3, @group, afterok:12, afte
 
 
 def after(value: object, text: bool) -> tuple[Dependency, ...]:
-    """The dependencies of a job, without duplicates. Raises `BadInput`."""
+    """The dependencies of a job, without duplicates; `none` on the command line means none. Raises `BadInput`."""
+    if text and value in ("none", ["none"], ("none",)):
+        return ()
     if isinstance(value, int) and not isinstance(value, bool):
         value = [value]
     if isinstance(value, dict) and "cmd" in value:

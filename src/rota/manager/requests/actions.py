@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
+
+from msgspec.structs import replace
 
 from rota.core import events
 from rota.core.admission.admission import Admission
@@ -10,6 +13,7 @@ from rota.core.admission.modification import new_specs
 from rota.core.attempts.signal_names import signal_name
 from rota.core.events import Asker
 from rota.core.jobs.allowed_actions import would_change
+from rota.core.jobs.job import After
 from rota.core.jobs.removal import would_remove
 from rota.core.states import RETRYABLE, TERMINAL
 from rota.core.submit.spec_library import Library
@@ -20,7 +24,9 @@ from rota.manager.loop.turns import TurnLoop
 from rota.manager.peers.ownership import restricted
 from rota.manager.peers.peer import Peer
 from rota.manager.requests.selection import Selection
-from rota.manager.submit.lookups import load_jobs
+from rota.manager.submit.intake import check_command
+from rota.manager.submit.lookups import load_jobs, successors_of
+from rota.manager.submit.redefinition import REDEFINING, find_parents, look_up_redefinition, with_variables
 from rota.manager.views import limits
 from rota.manager.views.queries import Queries
 from rota.plan.policy.limits import Limit
@@ -141,13 +147,20 @@ class Actions:
         fields = changed_fields(ask.spec)
         if not fields:
             raise BadInput("say what to change", hint="give an option such as --priority 5")
+        names = list(fields)
+        redefines = not REDEFINING.isdisjoint(names)
         world, library, queries = self._world, self._library, self._queries
         read, happened = self._readers.read, self._turns.happened
+        cmd, env, after = (fields.pop(name, None) for name in ("cmd", "env", "after"))
+        if cmd is not None:
+            check_command(cmd)
         clauses = await self._selection.own(peer, ask.selectors)
         named = {clause.one for clause in clauses if clause.one}
         ended = await read(lambda: queries.ended_ids(clauses, RETRYABLE))
         live = await read(lambda: queries.live_ids(clauses))
         jobs = sorted({*named, *ended, *live})
+        if redefines:
+            await self._turns.committed()  # so that attempts, and jobs that have just ended, are found
         with self._turns.loading():
             stored = [job for job in jobs if job not in world.jobs]
             loaded = await read(lambda: load_jobs(self._store, library, stored))
@@ -155,6 +168,9 @@ class Actions:
             declared: dict[str, Limit] = {}
             for look_up in self._admission.to_look_up(*{job.spec.user for job in meant}):
                 await read(look_up)
+            envs = {}
+            if env is not None:
+                envs = await self._environments({job.spec.env for job in meant}, env)
             made = new_specs(
                 {job.spec_id for job in meant},
                 fields,
@@ -163,7 +179,15 @@ class Actions:
                 declared,
                 self._admission,
                 admin=not restricted(peer),
+                envs=envs,
             )
+            redefinition = None
+            if redefines:
+                copies = [replace(job) for job in meant]
+                parents = None if after is None else await self._parents(peer, after)
+                redefinition = await read(
+                    lambda: look_up_redefinition(self._store, copies, made.specs, cmd=cmd, after=parents)
+                )
             for grew in library.grown():
                 happened(grew)
             if declared:
@@ -174,11 +198,28 @@ class Actions:
                     jobs=jobs,
                     loaded=loaded,
                     specs=made.specs,
-                    fields=list(fields),
+                    fields=names,
                     input_bytes=fields.get("input_bytes"),
                     notices=made.notices,
+                    redefinition=redefinition,
                 )
             )
+
+    async def _environments(self, numbers: set[int], added: bytes) -> dict[int, int]:
+        """Environment → the one with these variables. Raises `BadInput`."""
+        blobs = {number: await self._readers.read(partial(self._store.env, number)) for number in numbers}
+        return {number: self._library.env(with_variables(blob, added)) for number, blob in blobs.items()}
+
+    async def _parents(self, peer: Peer, after: tuple[m.NewAfter, ...]) -> tuple[After, ...]:
+        """The jobs and groups that are to be waited for. Raises `BadInput` or `NotFound`."""
+        found = await self._readers.read(lambda: find_parents(self._store, after, user=peer.user))
+        gone = [
+            each.parent for each in found if isinstance(each.parent, int) and self._world.is_replaced(each.parent)
+        ]
+        if not gone:
+            return found
+        by = await self._readers.read(lambda: successors_of(self._store, gone))
+        return tuple(After(by.get(each.parent, each.parent), each.condition) for each in found)
 
     def set_limit(self, by: Asker, ask: m.SetLimit) -> None:
         """Declare, change or withdraw a limit."""

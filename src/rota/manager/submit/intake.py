@@ -9,11 +9,11 @@ from rota.core.admission.admission import Admission
 from rota.core.admission.limit_uses import resolve
 from rota.core.events import Asker, ChunkArrived, EntryAfter
 from rota.core.fields.values import MAX_COMMAND, MAX_ENVIRONMENT, MAX_NAME, MAX_PATH
-from rota.core.jobs.job import Command, Condition, Job, Parent, Spec
+from rota.core.jobs.job import Command, Condition, Job, Spec
 from rota.core.submit.identity import KeyMaker, key_maker
 from rota.core.submit.spec_library import Library
 from rota.errors import BadInput
-from rota.manager.submit.lookups import ArrayElements, EarlierJobs, JobsByCommand, LastInput, line_of
+from rota.manager.submit.lookups import ArrayElements, EarlierJobs, JobsByCommand, LastInput, line_of, parents_of
 from rota.plan.policy.limits import Limit, Limits
 from rota.units import MAX_BYTES
 from rota.wire import messages as m
@@ -82,22 +82,10 @@ class Intake:
                 hint="put the jobs that are waited for in a group with 'dep_groups' and wait for '@group'",
             )
         end = add.first + len(add.cmds)
-        if any(not add.first <= each.entry < end or each.condition not in (1, 2, 3) for each in add.after):
+        if any(not add.first <= each.entry < end for each in add.after):
             raise BadInput("a dependency does not belong to this chunk")
-        if any(each.elements is not None and (each.local or isinstance(each.parent, str)) for each in add.after):
-            raise BadInput("a dependency on elements needs the id of an array")
         for each in add.after:
-            if each.cwd is not None:
-                if each.local or not isinstance(each.parent, str) or len(each.cwd) > MAX_PATH:
-                    raise BadInput("a dependency on a command needs its text and its directory", field="after")
-                _check_command(each.parent, line_of(add, each.entry - add.first))
-            elif isinstance(each.parent, int):
-                if not 0 <= each.parent < 2**53:
-                    raise BadInput("there is no such job", field="after")
-            elif not 0 < len(each.parent) <= MAX_NAME or "\0" in each.parent:
-                raise BadInput("a group needs a name", field="after")
-            if each.elements is not None and not 0 <= each.elements[0] <= each.elements[1] < 2**53:
-                raise BadInput("an index is out of range", field="after")
+            check_after(each)
         own = (*(each.entry for each in add.elements), *(entry for entry, _bytes in add.inputs))
         if any(not add.first <= entry < end for entry in own):
             raise BadInput("an element of an array does not belong to this chunk")
@@ -108,7 +96,7 @@ class Intake:
         if any(not 0 <= each.index < 2**53 or not 0 <= each.array < 2**53 for each in add.elements):
             raise BadInput("an index is out of range", field="array")
         for position, cmd in enumerate(add.cmds):
-            _check_command(cmd, line_of(add, position))
+            check_command(cmd, line_of(add, position))
         if any(len(blob) > MAX_ENVIRONMENT for blob in add.envs):
             raise BadInput("the environment is too large", hint=f"keep it under {MAX_ENVIRONMENT >> 20} MiB")
 
@@ -227,7 +215,7 @@ class Intake:
                     each.local,
                 )
                 for each in add.after
-                for parent in _parents(each, arrays, commanded)
+                for parent in parents_of(each, arrays, commanded)
             ],
             known=known,
             loaded=loaded,
@@ -251,14 +239,28 @@ class Intake:
         )
 
 
-def _parents(each: m.NewAfter, arrays: ArrayElements, commanded: JobsByCommand) -> list[Parent]:
-    """The jobs, or the group, that a dependency means."""
+def check_after(each: m.NewAfter) -> None:
+    """Raise `BadInput` for a dependency that is malformed."""
+    if each.condition not in (1, 2, 3):
+        raise BadInput("there is no such condition", field="after")
+    if each.elements is not None:
+        if each.local or isinstance(each.parent, str):
+            raise BadInput("a dependency on elements needs the id of an array", field="after")
+        if not 0 <= each.elements[0] <= each.elements[1] < 2**53:
+            raise BadInput("an index is out of range", field="after")
     if each.cwd is not None:
-        return [commanded[each.parent, each.cwd]]
-    return [each.parent] if each.elements is None else list(arrays[each.parent, each.elements])
+        if each.local or not isinstance(each.parent, str) or len(each.cwd) > MAX_PATH:
+            raise BadInput("a dependency on a command needs its text and its directory", field="after")
+        check_command(each.parent)
+    elif isinstance(each.parent, int):
+        if not 0 <= each.parent < 2**53:
+            raise BadInput("there is no such job", field="after")
+    elif not 0 < len(each.parent) <= MAX_NAME or "\0" in each.parent:
+        raise BadInput("a group needs a name", field="after")
 
 
-def _check_command(cmd: Command, line: int) -> None:
+def check_command(cmd: Command, line: int = 0) -> None:
+    """Raise `BadInput` for a command that cannot be executed; `line`: where it is written."""
     parts = [cmd] if isinstance(cmd, str) else cmd
     if not parts or not parts[0]:
         raise BadInput("field 'cmd' is empty", line=line, hint="give a command").about("cmd")

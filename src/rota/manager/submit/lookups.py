@@ -5,7 +5,7 @@ Read-only. Jobs in memory may have changed since; the engine checks them again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from rota.core.answers import entries_of, kept_of
@@ -43,20 +43,26 @@ class LastInput(NamedTuple):
 ArrayElements = dict[tuple[Parent, tuple[int, int]], list[int]]
 
 
-def find_elements(store: Store, add: m.Add) -> ArrayElements:
-    """The jobs behind the elements of arrays that entries of a chunk wait for. Raises `NotFound`."""
+#: The line on which a dependency was written; 0: on none.
+Line = Callable[[m.NewAfter], int]
+
+
+def find_elements(store: Store, after: Iterable[m.NewAfter], line: Line) -> ArrayElements:
+    """The jobs behind the elements of arrays that jobs are to wait for. Raises `NotFound`."""
     found: ArrayElements = {}
-    for each in add.after:
+    for each in after:
         if each.elements is None or (each.parent, each.elements) in found:
             continue
-        line = line_of(add, each.entry - add.first)
         clause = Clause(array=int(each.parent), indexes=(each.elements,))
         ids = store.find([clause], above=0, limit=_MOST_PARENTS + 1) if each.parent else []
         if not ids:
-            raise NotFound(f"array {each.parent} has no such element", field="after", line=line)
+            raise NotFound(f"array {each.parent} has no such element", field="after", line=line(each))
         if len(ids) > _MOST_PARENTS:
             raise BadInput(
-                f"more than {_MOST_PARENTS} elements", field="after", line=line, hint="use a dependency group"
+                f"more than {_MOST_PARENTS} elements",
+                field="after",
+                line=line(each),
+                hint="use a dependency group",
             )
         found[each.parent, each.elements] = ids
     return found
@@ -66,30 +72,31 @@ def find_elements(store: Store, add: m.Add) -> ArrayElements:
 JobsByCommand = dict[tuple[Parent, str], int]
 
 
-def command_keys(add: m.Add, user: str) -> dict[tuple[Parent, str], str]:
-    """Keys of the jobs that entries of a chunk name by their commands."""
+def command_keys(after: Iterable[m.NewAfter], user: str) -> dict[tuple[Parent, str], str]:
+    """Keys of the jobs that dependencies name by their commands."""
     found: dict[tuple[Parent, str], str] = {}
-    for each in add.after:
+    for each in after:
         if each.cwd is not None and (each.parent, each.cwd) not in found:
             make = key_maker(user=user, cwd=each.cwd or None)
             found[each.parent, each.cwd] = make(str(each.parent), 0)
     return found
 
 
-def find_commanded(add: m.Add, keys: dict[tuple[Parent, str], str], ids: Mapping[str, int]) -> JobsByCommand:
-    """The jobs with these keys. Raises `NotFound` that names the line and the command."""
+def find_commanded(
+    after: Iterable[m.NewAfter], keys: dict[tuple[Parent, str], str], ids: Mapping[str, int], line: Line
+) -> JobsByCommand:
+    """The jobs with these keys. Raises `NotFound` that names the place and the command."""
     found: JobsByCommand = {}
-    for each in add.after:
+    for each in after:
         if each.cwd is None:
             continue
         job = ids.get(keys[each.parent, each.cwd])
         if job is None:
-            line = line_of(add, each.entry - add.first)
             where = f"in {shown(each.cwd)}" if each.cwd else "in a directory of its own"
             raise NotFound(
                 f"no job has the command {shown(str(each.parent))} {where}",
                 field="after",
-                line=line,
+                line=line(each),
                 hint="add it first, or wait for something else",
             )
         found[each.parent, each.cwd] = job
@@ -137,14 +144,14 @@ def look_before(
         namesakes.setdefault(former.key, []).append(former)
     complete = [id for id, state in met if state == State.COMPLETE]
     formers = {each.id: each for each in _formers(library, store.briefs(complete))} if complete else {}
-    return EarlierJobs(namesakes, formers, _places(store, gone) if gone else {})
+    return EarlierJobs(namesakes, formers, successors_of(store, gone) if gone else {})
 
 
 def _formers(library: Library, briefs: list[Brief]) -> list[FormerJob]:
     return [FormerJob(each.id, each.key, library.specs[each.spec_id], each.after) for each in briefs]
 
 
-def _places(store: Store, gone: list[int]) -> dict[Parent, int]:
+def successors_of(store: Store, gone: list[int]) -> dict[Parent, int]:
     """The last successor of each of these replaced jobs; itself, if it has none."""
     by: dict[int, int] = {}
     pending = gone
@@ -184,6 +191,13 @@ def load_jobs(store: Store, library: Library, ids: list[int]) -> dict[int, Job]:
     if not ids:
         return {}
     return {row.id: job_from_row(row, library.specs[row.spec_id]) for row in store.jobs(ids)}
+
+
+def parents_of(each: m.NewAfter, arrays: ArrayElements, commanded: JobsByCommand) -> list[Parent]:
+    """The jobs, or the group, that a dependency means."""
+    if each.cwd is not None:
+        return [commanded[each.parent, each.cwd]]
+    return [each.parent] if each.elements is None else list(arrays[each.parent, each.elements])
 
 
 def line_of(add: m.Add, position: int) -> int:

@@ -5,16 +5,24 @@ Read-only. The engine checks again whatever may have changed since.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from rota.core.events import Redefinition
-from rota.core.jobs.job import After, Command, Job, Spec
+from rota.core.fields.values import MAX_ENVIRONMENT
+from rota.core.jobs.job import After, Command, Condition, Job, Spec
 from rota.core.states import WAITING
 from rota.core.submit.identity import redefined_keys
+from rota.errors import BadInput
+from rota.manager.submit.intake import check_after
+from rota.manager.submit.lookups import command_keys, find_commanded, find_elements, parents_of
 from rota.store.base import Store
+from rota.wire import messages as m
 
+#: Fields that make another job of a job.
+REDEFINING: Final = frozenset({"cmd", "cwd", "env", "after"})
 #: The outcome of attempts that were never executed.
-_VOID = "void"
+_VOID: Final = "void"
 
 
 def look_up_redefinition(
@@ -46,15 +54,34 @@ def _never_executed(store: Store, job: Job) -> bool:
     return len(rows) == job.attempt and all(row.outcome == _VOID for row in rows)
 
 
-def environments(
-    numbers: Iterable[int], added: bytes, *, read: Callable[[int], bytes], keep: Callable[[bytes], int]
-) -> dict[int, int]:
-    """Environment → the number of the one that has these variables (NUL-separated K=V) added or replaced."""
-    more = _variables(added)
-    found: dict[int, int] = {}
-    for number in numbers:
-        variables = {**_variables(read(number)), **more}
-        found[number] = keep(b"\0".join(b"%b=%b" % item for item in sorted(variables.items())))
+def find_parents(store: Store, after: Iterable[m.NewAfter], *, user: str) -> tuple[After, ...]:
+    """The jobs and groups that dependencies mean. Raises `BadInput` or `NotFound`."""
+    after = list(after)
+    for each in after:
+        if each.local:
+            raise BadInput("a job that exists has no lines", field="after", hint="name the job by its id")
+        check_after(each)
+    arrays = find_elements(store, after, _no_line)
+    keys = command_keys(after, user)
+    known = store.known_keys(user, list(keys.values()))
+    commanded = find_commanded(after, keys, {key: job for key, (job, _state) in known.items()}, _no_line)
+    return tuple(
+        After(parent, Condition(each.condition))
+        for each in after
+        for parent in parents_of(each, arrays, commanded)
+    )
+
+
+def _no_line(_each: m.NewAfter) -> int:
+    """Dependencies of a request are on no line of an input."""
+    return 0
+
+
+def with_variables(blob: bytes, added: bytes) -> bytes:
+    """An environment with these variables added or replaced; both are NUL-separated K=V. Raises `BadInput`."""
+    found = b"\0".join(b"%b=%b" % item for item in sorted({**_variables(blob), **_variables(added)}.items()))
+    if len(found) > MAX_ENVIRONMENT:
+        raise BadInput("the environment is too large", hint=f"keep it under {MAX_ENVIRONMENT >> 20} MiB")
     return found
 
 

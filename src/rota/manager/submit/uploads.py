@@ -31,6 +31,7 @@ from rota.manager.submit.lookups import (
     find_commanded,
     find_elements,
     find_followers,
+    line_of,
     look_at_last,
     look_before,
     look_up,
@@ -157,9 +158,10 @@ class Uploads:
             elif unknown:
                 known, loaded = await read(find)
             arrays: ArrayElements = {}
+            line = partial(_line, add)
             if any(each.elements is not None for each in add.after):
                 await self._turns.committed()  # so that an array that was just added is found
-                arrays = await read(lambda: find_elements(store, add))
+                arrays = await read(lambda: find_elements(store, add.after, line))
             dependents: dict[int, Job] = {}
             if intake.dep_groups and not add.more:
                 dependents = await read(lambda: complete_dependents(store, library, intake.dep_groups))
@@ -184,13 +186,13 @@ class Uploads:
         """The jobs that entries name by their commands."""
         if not any(each.cwd is not None for each in add.after):
             return {}
-        keys = command_keys(add, by.user)
+        keys = command_keys(add.after, by.user)
         ids = {key: id for key in keys.values() if (id := self._world.keys.get(key)) is not None}
         if missing := [key for key in keys.values() if key not in ids]:
             await self._turns.committed()  # so that a job that has just ended is found
             known = await self._readers.read(lambda: self._store.known_keys(by.user, missing))
             ids |= {key: job for key, (job, _state) in known.items()}
-        return find_commanded(add, keys, ids)
+        return find_commanded(add.after, keys, ids, partial(_line, add))
 
     async def _last(self, add: m.Add, by: Asker) -> LastInput:
         """The jobs of this input when it was added last."""
@@ -242,3 +244,8 @@ class Uploads:
         if intake is not None and self._intakes.get(submission) is intake:
             del self._intakes[submission]
             self._turns.happened(events.UploadDropped(submission=submission))
+
+
+def _line(add: m.Add, each: m.NewAfter) -> int:
+    """The line on which a dependency of a chunk was written."""
+    return line_of(add, each.entry - add.first)

@@ -17,6 +17,7 @@ import rota
 from rota.cli.commands.jobs import modify as module
 from rota.cli.input.job_options import NAMES
 from rota.client.fields.modification import spec_change
+from rota.client.submit_environment import working_directory
 from rota.core.answers import Acted
 from rota.core.fields.table import CHANGEABLE, FIELDS
 from rota.errors import BadInput
@@ -69,12 +70,13 @@ def test_it_sends_what_is_given_and_says_how_many_changed(tmp_path: Path) -> Non
         (["1"], "nothing is to be changed; give what to change"),
         (["1", "--mem", "500"], "--mem: '500' has no unit; write 500M"),
         (["1", "--limit", "a:0"], "--limit: 'a:0': the units must be"),
-        (["1", "--cwd", "/"], "--cwd cannot be modified: the directory is part of what the job is"),
+        (["1", "--cwd", ""], "--cwd: is empty"),
+        (["1", "--cmd", " "], "--cmd: the command is empty"),
         (["1", "--scratch"], "--scratch cannot be modified"),
-        (["1", "--env", "A=1"], "--env cannot be modified: the environment was captured"),
+        (["1", "--env", "A"], "--env: 'A' is not"),
         (["1", "--array", "1-3"], "--array cannot be modified"),
         (["1", "--array-file", "x"], "--array-file cannot be modified"),
-        (["1", "--after", "2"], "--after cannot be modified"),
+        (["1", "--after", "line:2"], "field 'after': a job that exists has no lines"),
         (["1", "--dep-group", "g"], "--dep-group cannot be modified"),
         (["1", "--no-live"], "--live cannot be modified"),
         (["1", "--allow-empty-group"], "--allow-empty-group cannot be modified"),
@@ -114,11 +116,20 @@ def test_everything_that_can_be_changed_has_a_place_in_the_message() -> None:
         "retries": 1, "backoff": "10s", "no_retry_over": "1h", "pipefail": True, "limits": ["a"],
         "override": "no", "input_bytes": 9, "on_success": ["remove"], "on_failure": "run: x", "on_exit": [],
         "request": "none", "where": "gpu = yes", "type": "idempotent", "checkpoint": "5m", "signal": "USR1",
-        "retry_on": ["exit", "walltime"],
+        "retry_on": ["exit", "walltime"], "cwd": "/else", "env": {"B": "2", "A": "1"},
+        "after": [3, "@g", "afterany:4_1-2", {"cmd": "make", "cwd": "/d"}],
     }  # fmt: skip
-    change = spec_change({name: examples.get(name, "text") for name in CHANGEABLE})
+    change = spec_change({"cmd": ["a", "b"], **{name: examples.get(name, "text") for name in CHANGEABLE}})
     assert UNSET not in [getattr(change, name) for name in change.__struct_fields__]
     assert (change.cpus, change.time_s, change.backoff_s) == (50, 120.0, 10.0)
+    assert (change.cmd, change.cwd, change.env) == (["a", "b"], "/else", b"A=1\0B=2")
+    first, *others = change.after
+    assert (first, others) == (
+        m.NewAfter(0, 3),
+        [m.NewAfter(0, "g"), m.NewAfter(0, 4, 2, elements=(1, 2)), m.NewAfter(0, "make", cwd="/d")],
+    )
+    relative = spec_change({"cwd": "sub", "after": ("none",), "cmd": "x"}, text=True)
+    assert (relative.cwd, relative.after, relative.cmd) == (f"{working_directory()}/sub", (), "x")
 
 
 def test_a_waiting_job_is_changed(shared: Deployment) -> None:
@@ -158,9 +169,10 @@ def test_both_clients_modify(tmp_path: Path) -> None:
     ("fields", "expected"),
     [
         ({}, "nothing is to be changed"),
-        ({"env": {"A": "1"}}, "field 'env' cannot be modified"),
+        ({"env": "A=1"}, "field 'env': must be an object of texts"),
+        ({"dep_groups": ["g"]}, "field 'dep_groups' cannot be modified"),
         ({"memm": "1G"}, "field 'memm': there is no such field; did you mean 'mem'?"),
-        ({"cmd": "x"}, "field 'cmd' cannot be modified"),
+        ({"cmd": []}, "field 'cmd': the command is empty"),
         ({"gang": "x"}, "field 'gang': not supported by this version yet"),
         ({"mem": None}, "field 'mem': must be a text with a unit, not null"),
     ],

@@ -20,7 +20,6 @@ FIELDS: Final = (
     JobField(
         name="cwd", kind=kinds.DIRECTORY, default=..., view="", run=True,
         help="Working directory (default: here).",
-        fixed=("the directory is part of what the job is", ADD_ANEW),
     ),
     JobField(
         name="scratch", kind=kinds.FLAG, default=False, run=True,
@@ -28,9 +27,8 @@ FIELDS: Final = (
         fixed=("whether the directory is its own is part of what the job is", ADD_ANEW),
     ),
     JobField(
-        name="env", kind=kinds.ENVIRONMENT, default=(), many=True, in_spec=False,
+        name="env", kind=kinds.ENVIRONMENT, default=(), many=True, in_spec=False, sent_type="bytes",
         comment="added to the captured environment, sorted",
         help="Set a variable, in addition to the current environment.",
-        fixed=("the environment was captured when the job was added", ADD_ANEW),
     ),
 )  # fmt: skip

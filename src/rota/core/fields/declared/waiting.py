@@ -26,7 +26,8 @@ FIELDS: Final = (
         'the lines with these indexes; `"%5"` alone means all lines',
     ),
     JobField(
-        name="after", kind=kinds.DEPENDENCIES, default=(), many=True, in_spec=False, fixed=_WAITS, wr="deps",
+        name="after", kind=kinds.DEPENDENCIES, default=(), many=True, in_spec=False, wr="deps",
+        sent_type="tuple[NewAfter, ...]",
         help="Wait for jobs: ids, ranges, @GROUP, afterok:ID (default), afterany:ID, afternotok:ID; with commas.",
     ),
     JobField(
