@@ -22,6 +22,7 @@ from rota.core.world import (
     EndCallback,
     HostCallback,
     HostCheck,
+    Invariant,
     JobCallback,
     JoinCallback,
     NextTime,
@@ -35,7 +36,6 @@ from rota.core.world import (
 from rota.errors import Bug
 
 Handler = Callable[[World, Turn, Any], None]
-Invariant = Callable[[World], list[str]]
 
 _POINTS: Final = tuple(vars(Points()))
 #: Points whose functions the engine itself calls, with the name of the feature.
@@ -53,12 +53,12 @@ class Feature:
     #: After a restart, once jobs and site are loaded and before leases are: puts the feature in use if its rows
     #: say so.
     restore: Restore | None = None
-    invariant: Invariant | None = None  #: describes what is wrong, a sentence each; called while in use
 
     # One function for each extension point; `core.world.Points` says when it is called.
     on_timer: StepCallback | None = None
     after_timer: StepCallback | None = None
     after_step: StepCallback | None = None
+    invariant: Invariant | None = None
     next_due: NextTime | None = None
     stopping: StepCallback | None = None
     clock_moved: ClockCallback | None = None

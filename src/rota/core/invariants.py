@@ -1,4 +1,4 @@
-"""Checks of the invariants I1 to I5 (`docs/rules.md`) on the world itself.
+"""Checks of the invariants I1 to I5 (`docs/rules.md`) on the world itself, and of those of features in use.
 
 Used by tests and the simulator after every step, and by `rota doctor` on a live manager.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from rota.core.attempts.part_index import PartIndex
 from rota.core.attempts.parts import all_leased
 from rota.core.attempts.suspension_phases import has_given_up
 from rota.core.jobs.dependencies import verdict
@@ -30,12 +29,13 @@ def check_each(world: World) -> Iterator[list[str]]:
     yield _each_job_in_one_state(world)
     yield _one_terminal_record(world)
     yield _one_valid_lease(world)
-    yield _parts_as_leased(world)
     yield _parents_before_dependents(world)
     yield _groups_as_members(world)
     yield _nothing_exceeded(world)
     yield _limits_as_leased(world)
     yield world.placement.broken(leases_out(world))
+    for invariant in world.points.invariant:
+        yield invariant(world)
 
 
 def _each_job_in_one_state(world: World) -> list[str]:
@@ -89,34 +89,6 @@ def _one_valid_lease(world: World) -> list[str]:
         if {size: n for size, n in unseated.items() if n} != runner.unseated:
             wrong.append(f"I3: {runner.id} has {runner.unseated} more leases than seats, not {unseated}")
     wrong += [f"I3: a runner holds job {id}, which is gone" for id in held if id not in world.jobs]
-    return wrong
-
-
-def _parts_as_leased(world: World) -> list[str]:
-    """I3: every part belongs to a lease, and a job with open parts keeps everything it holds."""
-    wrong = []
-    index = world.find(PartIndex) or PartIndex()
-    there = {(host, id) for host, ids in index.at.items() for id in ids}
-    for job in world.jobs.values():
-        lease = job.lease
-        parts = lease.parts if lease is not None else None
-        for host, part in (parts or {}).items():
-            if (host, job.id) not in there:
-                wrong.append(f"I3: job {job.id} has a part on {host} that no index knows of")
-            there.discard((host, job.id))
-            if part.runner and part.runner not in world.runners:
-                wrong.append(f"I3: a part of job {job.id} is at runner {part.runner}, which is forgotten")
-        over = lease is not None and lease.ended is not None
-        if over != (job.id in index.closing):
-            wrong.append(f"I3: job {job.id} is {'not ' if over else ''}known to wait for its parts")
-        if over and (not parts or job.state not in (State.FINISHING, State.LOST)):
-            wrong.append(f"I3: the attempt of job {job.id} is over, it has {parts} and is {job.state.label}")
-        if lease is not None and lease.withheld is not None:
-            seats = world.runners[lease.runner].seats
-            if lease.withheld.seat not in seats or lease.started_at is not None or over:
-                wrong.append(f"I3: job {job.id} is withheld and has begun, or has no seat")
-    wrong += [f"I3: {host} has a part of job {id}, which has no lease" for host, id in there]
-    wrong += [f"I3: job {id} waits for parts and is gone" for id in index.closing if id not in world.jobs]
     return wrong
 
 

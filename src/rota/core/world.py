@@ -121,6 +121,7 @@ ClockCallback = Callable[["World", Turn, float], None]
 HostCheck = Callable[["World", str], bool]
 WorldCheck = Callable[["World"], bool]
 NextTime = Callable[["World"], float | None]
+Invariant = Callable[["World"], list[str]]
 
 
 class Points:
@@ -134,6 +135,7 @@ class Points:
         self.after_timer: StepCallbacks = ()  #: the same, after jobs were placed
         self.after_step: StepCallbacks = ()  #: jobs were placed; once per step
         self.stopping: StepCallbacks = ()  #: the manager stops: the last turn
+        self.invariant: tuple[Invariant, ...] = ()  #: describes what is wrong, a sentence each
         self.next_due: tuple[NextTime, ...] = ()  #: wall time at which it wants a timer
         self.clock_moved: tuple[ClockCallback, ...] = ()  #: the wall clock was set by so many seconds
         self.site_changed: tuple[SiteCallback, ...] = ()  #: an administrator changed these records

@@ -126,4 +126,17 @@ def _end_of(job: Job) -> float | None:
     return None if walltime_s is None else lease.started_at + walltime_s
 
 
-FEATURE = Feature(name="noop jobs", state=NoopJobs, on_timer=end_due_noops, next_due=next_end)
+def _index_as_leased(world: World) -> list[str]:
+    """The index has exactly the leases at runners that are not processes."""
+    runners = (runner for runner in world.runners.values() if is_noop_runner(runner.id))
+    wrong = {id for runner in runners for id in runner.leases} ^ world.use(NoopJobs).running
+    return [f"I3: noop job {id} is not both leased and known" for id in sorted(wrong)]
+
+
+FEATURE = Feature(
+    name="noop jobs",
+    state=NoopJobs,
+    invariant=_index_as_leased,
+    on_timer=end_due_noops,
+    next_due=next_end,
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from rota.core.attempts.attempt import conclude, revive, void_attempt
 from rota.core.attempts.leases import LeaseRef
 from rota.core.attempts.part_index import PartIndex
+from rota.core.attempts.part_invariants import parts_as_leased
 from rota.core.attempts.parts import (
     PREPARATION,
     after_clock_moved,
@@ -158,6 +159,7 @@ def _void_unheld(world: World, turn: Turn) -> None:
 FEATURE = Feature(
     name="parts",
     state=PartIndex,
+    invariant=parts_as_leased,
     on_timer=_void_unheld,
     clock_moved=after_clock_moved,
     runner_joined=_agree_on_parts,

@@ -329,6 +329,13 @@ def is_suspending(world: World, job: int) -> bool:
     return found is not None and job in found.jobs
 
 
+def _index_as_granted(world: World) -> list[str]:
+    """The index has exactly the attempts whose grant says that they are not simply running."""
+    there = {job.id for job in world.jobs.values() if job.lease is not None and pause_of(job.lease).phase}
+    wrong = there ^ world.use(Suspensions).jobs
+    return [f"I3: job {id} is {'not ' if id in there else ''}known to be suspended" for id in sorted(wrong)]
+
+
 def _needs_plan(world: World) -> bool:
     return bool(world.use(Suspensions).jobs)  # a resumed job returns to its own cores
 
@@ -351,6 +358,7 @@ def _forget(world: World, _turn: Turn, job: Job) -> None:
 FEATURE = Feature(
     name="suspension",
     state=Suspensions,
+    invariant=_index_as_granted,
     handlers={JobsSuspended: on_jobs_suspended, JobsResumed: on_jobs_resumed},
     clock_moved=_shift,
     needs_plan=_needs_plan,

@@ -105,9 +105,18 @@ def _forget(world: World, _turn: Turn, job: Job) -> None:
     world.use(Extensions).jobs.discard(job.id)
 
 
+def _index_as_granted(world: World) -> list[str]:
+    """The index has exactly the attempts that wait for more walltime."""
+    given = {job.id: job.lease.given for job in world.jobs.values() if job.lease is not None}
+    there = {id for id, its in given.items() if its is not None and its.more_s}
+    wrong = there ^ world.use(Extensions).jobs
+    return [f"I3: job {id} is {'not ' if id in there else ''}known to wait for more time" for id in sorted(wrong)]
+
+
 FEATURE = Feature(
     name="walltimes",
     state=Extensions,
+    invariant=_index_as_granted,
     handlers={WalltimeAsked: on_walltime_asked},
     on_timer=grant_pending,
     runner_joined=_repeat_walltimes,

@@ -14,13 +14,14 @@ import subprocess
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
+from rota.core.effects import Effect, SleepNodes, WakeNodes
 from rota.core.events import Event, PowerCommandEnded
 from rota.core.machines.energy_rules import command_words, rules_from
 from rota.core.machines.node_energy import NodeEnergy
-from rota.core.world import World
+from rota.manager.feature import FeatureService, ManagerFeature, Perform, Services
 from rota.settings import Settings
 
 log = logging.getLogger("rota.manager")
@@ -31,14 +32,7 @@ AT_ONCE: Final = 16
 _REPORTED: Final = 400
 
 
-def tell_engine(world: World, settings: Settings) -> None:
-    """Put the energy settings into the world, if nodes may sleep or one sleeps from earlier. Raises `BadInput`."""
-    rules = rules_from(settings)
-    if rules.sleeps or rules.wakes or world.find(NodeEnergy) is not None:
-        world.use(NodeEnergy).rules = rules
-
-
-class Energy:
+class Energy(FeatureService):
     """Runs power commands: one at a time for each node, a few nodes at once."""
 
     def __init__(self, settings: Settings, *, happened: Callable[[Event], None]) -> None:
@@ -49,6 +43,12 @@ class Energy:
         self._limit_s = settings.wake_timeout
         self._waiting: deque[tuple[str, bool]] = deque()
         self._busy: set[str] = set()  #: nodes for which one runs
+
+    def performers(self) -> Mapping[type[Effect], Perform]:
+        return {
+            SleepNodes: lambda effect: self.run(effect.hosts, wake=False),
+            WakeNodes: lambda effect: self.run(effect.hosts, wake=True),
+        }
 
     def run(self, hosts: list[str], *, wake: bool) -> None:
         """Queue the command for each of these nodes. Never blocks."""
@@ -105,3 +105,15 @@ def run_command(command: list[str], limit_s: float) -> str:
         output.seek(max(0, output.seek(0, os.SEEK_END) - _REPORTED))
         printed = " ".join(output.read(_REPORTED).decode(errors="replace").split())
     return f"{command[0]} ended with {status}{f': {printed}' if printed else ''}"
+
+
+def _make(services: Services) -> Energy | None:
+    """In use if nodes may sleep, or if one sleeps from earlier. Raises `BadInput`."""
+    world, rules = services.world, rules_from(services.settings)
+    if not rules.sleeps and not rules.wakes and world.find(NodeEnergy) is None:
+        return None
+    world.use(NodeEnergy).rules = rules
+    return Energy(services.settings, happened=services.turns.happened)
+
+
+FEATURE: Final = ManagerFeature(name="energy", make=_make)

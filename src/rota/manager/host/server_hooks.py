@@ -17,11 +17,10 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
-from rota.core.attempts.vacate_times import VacateTimes
-from rota.core.effects import RunServerScript
+from rota.core.effects import Effect, RunServerScript, StopServerScript
 from rota.core.events import Event, HostFenced, HostHealed, ServerScriptEnded
 from rota.core.hooks.hook_records import ScriptState
 from rota.core.hooks.server_scripts import EPILOGUE, PROLOGUE
@@ -29,6 +28,7 @@ from rota.core.machines.fencing import to_fence
 from rota.core.machines.suspected_hosts import to_heal
 from rota.core.world import World
 from rota.errors import BadInput
+from rota.manager.feature import FeatureService, ManagerFeature, Perform, Services
 from rota.settings import Settings
 
 log = logging.getLogger("rota.manager")
@@ -39,28 +39,6 @@ _NODES_AT_ONCE: Final = 4
 #: Characters of a script's output in an error and in the log, from its end.
 _REPORTED: Final = 300
 _LOGGED: Final = 4096
-
-
-def tell_engine(world: World, settings: Settings, *, own_host: str) -> None:
-    """Put into the world which hooks exist and on which hosts special jobs run. Raises `BadInput`."""
-    for name in ("fence_cmd", "heal_cmd"):
-        words_of(settings, name)
-    world.placement.ahead = settings.server_prologue is None
-    if settings.server_prologue is not None or settings.server_epilogue is not None:
-        scripts = world.use(ScriptState)
-        scripts.prologue = settings.server_prologue is not None
-        scripts.epilogue = settings.server_epilogue is not None
-    world.patience_s = settings.reservation_patience
-    world.vacate_times = VacateTimes(
-        checkpoint_s=settings.checkpoint_grace,
-        grace_s=settings.grace,
-        epilogue_s=settings.hook_timeout if settings.epilogue else 0.0,
-    )
-    own = own_host if own_host in world.capacity else ""
-    world.special_hosts = {
-        "deploy": settings.deploy_host or own,
-        "cosystem": settings.cosystem_host or own,
-    }
 
 
 def words_of(settings: Settings, name: str) -> list[str]:
@@ -79,7 +57,7 @@ class _Run:
         self.stopped = False
 
 
-class ServerHookRunner:
+class ServerHookRunner(FeatureService):
     """The scripts of one manager."""
 
     def __init__(self, world: World, settings: Settings, *, happened: Callable[[Event], None]) -> None:
@@ -93,6 +71,9 @@ class ServerHookRunner:
         self._heal = words_of(settings, "heal_cmd")
         self._tried: dict[tuple[str, str], float] = {}  #: (command, node) → when it last began
         self._busy: set[tuple[str, str]] = set()
+
+    def performers(self) -> Mapping[type[Effect], Perform]:
+        return {RunServerScript: self.run, StopServerScript: lambda effect: self.stop(effect.job, effect.attempt)}
 
     def start(self) -> None:
         """Run the epilogues that an earlier manager did not finish."""
@@ -249,3 +230,20 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+
+
+def _make(services: Services) -> ServerHookRunner | None:
+    """In use if the site has such hooks, or if epilogues are left from earlier. Raises `BadInput`."""
+    world, settings = services.world, services.settings
+    world.placement.ahead = settings.server_prologue is None
+    if settings.server_prologue is not None or settings.server_epilogue is not None:
+        scripts = world.use(ScriptState)
+        scripts.prologue = settings.server_prologue is not None
+        scripts.epilogue = settings.server_epilogue is not None
+    for_nodes = words_of(settings, "fence_cmd") or words_of(settings, "heal_cmd")
+    if not for_nodes and world.find(ScriptState) is None:
+        return None
+    return ServerHookRunner(world, settings, happened=services.turns.happened)
+
+
+FEATURE: Final = ManagerFeature(name="server scripts", make=_make)

@@ -17,8 +17,7 @@ from rota.core.states import State
 from rota.core.submit.spec_library import Library
 from rota.core.world import World
 from rota.errors import Bug, Denied, RotaError
-from rota.manager.host.energy import Energy
-from rota.manager.host.server_hooks import ServerHookRunner
+from rota.manager.feature import Perform
 from rota.manager.metrics.counters import Counters
 from rota.manager.metrics.rates import Rates
 from rota.manager.output.pruning import Pruner
@@ -50,8 +49,7 @@ class Performer:
         peers: Mapping[int, Peer],
         runners: Runners,
         watches: Watches,
-        energy: Energy,
-        hooks: ServerHookRunner,
+        features: Mapping[type[e.Effect], Perform],
         pruner: Pruner,
         figures: Counters,
         rates: Rates,
@@ -64,8 +62,7 @@ class Performer:
         self._peers = peers
         self._runners = runners
         self._watches = watches
-        self._energy = energy
-        self._hooks = hooks
+        self._features = features  #: effects of features
         self._pruner = pruner
         self._figures = figures
         self._rates = rates
@@ -85,6 +82,9 @@ class Performer:
                     asker.fail(effect.to.n, error)
 
     def _perform(self, effect: e.Effect) -> None:
+        if perform := self._features.get(type(effect)):
+            perform(effect)
+            return
         match effect:
             case e.NotifySettled(job, state, outcome):
                 self._watches.settled(job, state, outcome)
@@ -126,10 +126,6 @@ class Performer:
                         peer.refuse(Denied(why, code=m.REMOVED))
                     else:
                         peer.send(m.Leave())
-            case e.SleepNodes(hosts):
-                self._energy.run(hosts, wake=False)
-            case e.WakeNodes(hosts):
-                self._energy.run(hosts, wake=True)
             case e.KillAttempts(runner, leases):
                 if peer := self._runners.peer_of(runner):
                     peer.send(m.Kill([LeaseRef(*lease) for lease in leases], effect.checkpoint))
@@ -142,15 +138,13 @@ class Performer:
             case e.ChangeWalltime(runner, lease, walltime_s):
                 if peer := self._runners.peer_of(runner):
                     peer.send(m.SetWalltime(LeaseRef(*lease), walltime_s))
-            case e.RunServerScript():
-                self._hooks.run(effect)
-            case e.StopServerScript(job_id, attempt):
-                self._hooks.stop(job_id, attempt)
             case e.RemoveSegments(segments):
                 self._pruner.remove(segments)
             case e.RecallLeases(runner, leases):
                 if peer := self._runners.peer_of(runner):
                     peer.send(m.Recall([LeaseRef(*lease) for lease in leases]))
+            case _:
+                raise Bug(f"nothing performs {type(effect).__name__}")
 
     def _rules(self, forget: list[tuple[int, int, int]]) -> m.Rules:
         settings = self._settings

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
@@ -22,14 +23,15 @@ from rota.core.states import LIVE, SETTLED
 from rota.core.submit.spec_library import Library
 from rota.core.world import World
 from rota.errors import RotaError
-from rota.manager.host import server_hooks
+from rota.manager.feature import ManagerFeature, Services
+from rota.manager.features import BUILT_IN, ManagerFeatures, engine_features
 from rota.manager.host.demand import Demand
-from rota.manager.host.energy import Energy, tell_engine
 from rota.manager.host.gateway import GatewayProcess
 from rota.manager.loop import clock
 from rota.manager.loop.awake_clock import TICK_S, AwakeClock
 from rota.manager.loop.bugs import BugKeeper
 from rota.manager.loop.deployment import Deployment
+from rota.manager.loop.engine_settings import tell_engine
 from rota.manager.loop.perform import Performer
 from rota.manager.loop.readers import Readers
 from rota.manager.loop.reexecution import LeftChildren, tell_clients
@@ -90,7 +92,9 @@ class Manager:
         library: Library,
         tokens: TokenBook,
         pool: Pool,
+        features: Iterable[ManagerFeature] = BUILT_IN,
     ) -> None:
+        features = tuple(features)
         home, settings = deployment.home, deployment.settings
         self.deployment = deployment
         self.stopped = asyncio.Event()
@@ -112,7 +116,7 @@ class Manager:
             world,
             store,
             output_dir=home.output,
-            settings=settings,
+            features=engine_features(features),
             awake=self._awake,
             figures=figures,
             decided=self._decided,
@@ -128,10 +132,19 @@ class Manager:
         self._pruner = Pruner(
             home.output, settings, outputs=self._outputs, readers=self._readers, happened=happened
         )
-        tell_engine(world, settings)
-        energy = Energy(settings, happened=happened)
-        server_hooks.tell_engine(world, settings, own_host=hostname())
-        self._hooks = server_hooks.ServerHookRunner(world, settings, happened=happened)
+        tell_engine(world, settings, own_host=hostname())
+        self._features = ManagerFeatures(
+            features,
+            Services(
+                world=world,
+                store=store,
+                settings=settings,
+                own_host=hostname(),
+                turns=turns,
+                readers=self._readers,
+                peer_of=self._runners.peer_of,
+            ),
+        )
         self.gateway = GatewayProcess(home, settings)
         self._demand: Demand | None = None
         if isinstance(pool, DelegatedPool):
@@ -151,8 +164,7 @@ class Manager:
             peers=self._peers,
             runners=self._runners,
             watches=watches,
-            energy=energy,
-            hooks=self._hooks,
+            features=self._features.performers,
             pruner=self._pruner,
             figures=figures,
             rates=rates,
@@ -161,7 +173,13 @@ class Manager:
 
         queries = Queries(world, store, library.specs, OutputChecks(home.output, store))
         status = ManagerStatus(
-            deployment, world, store, writer=turns.writer, queries=queries, gateway=self.gateway
+            deployment,
+            world,
+            store,
+            writer=turns.writer,
+            queries=queries,
+            gateway=self.gateway,
+            more_attention=self._features.attention,
         )
         selection = Selection(world, store, queries, self._readers)
         admission = Admission(world, UnixGroups())
@@ -170,6 +188,7 @@ class Manager:
         self.authority = DeploymentCertificate(home.ca)
         requests = Requests(
             turns=turns,
+            features=self._features.requests,
             uploads=uploads,
             questions=Questions(
                 world,
@@ -231,6 +250,7 @@ class Manager:
         self.connections = Connections(
             deployment,
             self._peers,
+            operations=self._features.operations,
             tokens=tokens,
             logins=logins,
             pool=pool,
@@ -258,7 +278,7 @@ class Manager:
         """Begin to decide. `startup` does the listening."""
         self._turns.writer.start()
         self._bugs.ready()
-        self._hooks.start()
+        self._features.start()
         self._loop.call_later(TICK_S, self._tick)
 
     # ------------------------------------------------------------------ what turns call
@@ -324,7 +344,7 @@ class Manager:
         if self._left_children is not None:
             self._left_children.reap()
         self._pool.check()
-        self._hooks.tick(at)
+        self._features.tick(at)
         if at - self._checked_at > _CHECK_EVERY_S:
             self._checked_at = at
             if self._world.live <= CHECK_UP_TO_JOBS:
@@ -379,7 +399,7 @@ class Manager:
         """Release everything. Blocks until the last batch is on disk."""
         ended = self.failure is None and self._turns.writer.stop(_LAST_COMMIT_S)
         self.gateway.stop()
-        self._hooks.close()
+        self._features.close()
         for peer in list(self._peers.values()):
             peer.close()
         self._readers.close()

@@ -31,6 +31,8 @@ from rota.core.submit.spec_library import Library
 from rota.errors import Bug, EnvironmentFault, RotaError
 from rota.home import Home, ManagerFile, check_private
 from rota.logs import log_to
+from rota.manager.feature import ManagerFeature
+from rota.manager.features import BUILT_IN, engine_features
 from rota.manager.host import gateway
 from rota.manager.loop import clock, reexecution
 from rota.manager.loop.bugs import tried_twice
@@ -60,7 +62,12 @@ _PATIENCE_S = 30
 _HOME_CHECK_S = 1.0
 
 
-def main(argv: list[str] | None = None, *, make_pool: MakePool = LocalPool) -> int:
+def main(
+    argv: list[str] | None = None,
+    *,
+    make_pool: MakePool = LocalPool,
+    features: tuple[ManagerFeature, ...] = BUILT_IN,
+) -> int:
     """Run a manager in this process. The first line on --ready-fd says whether it listens."""
     parser = argparse.ArgumentParser(prog="python -m rota.manager", description=__doc__)
     parser.add_argument("--home", required=True)
@@ -73,7 +80,7 @@ def main(argv: list[str] | None = None, *, make_pool: MakePool = LocalPool) -> i
     try:
         import uvloop
 
-        return uvloop.run(_run(Home(options.home), ready, make_pool, options))
+        return uvloop.run(_run(Home(options.home), ready, make_pool, features, options))
     except RotaError as error:
         ready.refuse(error)
         print(f"rota: {error}", file=sys.stderr)
@@ -107,7 +114,13 @@ class _Ready:
         self._handle = None
 
 
-async def _run(home: Home, ready: _Ready, make_pool: MakePool, options: argparse.Namespace) -> int:
+async def _run(
+    home: Home,
+    ready: _Ready,
+    make_pool: MakePool,
+    features: tuple[ManagerFeature, ...],
+    options: argparse.Namespace,
+) -> int:
     home.create()
     settings = config.load(home).settings
     log_to(home.logs / "manager.log", settings.log_level)
@@ -126,7 +139,7 @@ async def _run(home: Home, ready: _Ready, make_pool: MakePool, options: argparse
         pool = make_pool(home, settings)
         pool.start()  # its runner starts during the recovery
         manager = tried_twice(
-            lambda: _recover(home, settings, store, pool, deployment=deployment, options=options)
+            lambda: _recover(home, settings, store, pool, features, deployment=deployment, options=options)
         )
         server = await _listen_locally(home, manager)
         manager.start()
@@ -207,6 +220,7 @@ def _recover(
     settings: Settings,
     store: SqliteStore,
     pool: Pool,
+    features: tuple[ManagerFeature, ...],
     *,
     deployment: str,
     options: argparse.Namespace,
@@ -230,7 +244,8 @@ def _recover(
         version=__version__,
         usage=store.accounts(first=first, end=end).rows,
     )
-    world = recover(Planning(first_seat=first_seat(generation)), restart)
+    placement = Planning(first_seat=first_seat(generation))
+    world = recover(placement, restart, features=engine_features(features))
     library = Library(
         specs=snapshot.specs,
         env_ids=snapshot.env_ids,
@@ -252,7 +267,7 @@ def _recover(
         idle_stop_s=options.idle_stop,
         again=options.again,
     )
-    return Manager(facts, world=world, store=store, library=library, tokens=book, pool=pool)
+    return Manager(facts, world=world, store=store, library=library, tokens=book, pool=pool, features=features)
 
 
 def _beginning(snapshot: StoreSnapshot, book: TokenBook) -> float:

@@ -23,14 +23,14 @@ from typing import Any
 from rota.core import effects, events
 from rota.core.bugs.undecided import Undecided, undecided
 from rota.core.engine import Engine
+from rota.core.feature import Features
 from rota.core.turn import Batch, Turn
-from rota.core.world import Timeouts, World, evict_finished
+from rota.core.world import World, evict_finished
 from rota.errors import Bug, NotDone, RotaError
 from rota.manager.loop import clock
 from rota.manager.loop.awake_clock import TICK_S, AwakeClock
 from rota.manager.loop.writer import Writer
 from rota.manager.metrics.counters import Counters
-from rota.settings import Settings
 from rota.store.base import Store
 
 log = logging.getLogger("rota.manager")
@@ -55,7 +55,7 @@ class TurnLoop:
         store: Store,
         *,
         output_dir: Path,
-        settings: Settings,
+        features: Features,
         awake: AwakeClock,
         figures: Counters,
         decided: Callable[[], None],
@@ -75,12 +75,7 @@ class TurnLoop:
         self._failed = failed
         self.failure: BaseException | None = None  #: why nothing is committed and acknowledged any more
         self.bug: Undecided | None = None  #: why nothing is decided any more
-        world.timeouts = Timeouts(
-            lost_after_s=settings.lost_after,
-            orphan_after_s=settings.orphan_after,
-            dead_after_s=settings.dead_after,
-        )
-        self._engine = Engine(world)
+        self._engine = Engine(world, features=features)
         self._random = random.Random(os.urandom(32)).random
         self._inbox: list[events.Event] = []
         self._turn_due = False

@@ -27,7 +27,8 @@ from rota.pools.base import DelegatedPool, Pool
 from rota.users import user_name
 from rota.wire import messages as m
 from rota.wire.job_keys import KEY
-from rota.wire.permissions import RUNNER, allowed, may_be
+from rota.wire.operations import Operations
+from rota.wire.permissions import RUNNER, may_be
 from rota.wire.tokens import TokenBook
 
 log = logging.getLogger("rota.manager")
@@ -59,6 +60,7 @@ class Connections:
         deployment: Deployment,
         peers: dict[int, Peer],
         *,
+        operations: Operations,
         tokens: TokenBook,
         logins: Logins,
         pool: Pool,
@@ -71,6 +73,7 @@ class Connections:
         feeds: Feeds,
     ) -> None:
         self._deployment = deployment
+        self._operations = operations
         self._tokens = tokens
         self._logins = logins
         self._pool = pool
@@ -93,7 +96,9 @@ class Connections:
     def new_peer(self, *, local: bool) -> Peer:
         """The protocol object of a new connection."""
         self._next_peer += 1
-        return Peer(self, self._next_peer, local=local, unfinished=self._partial_messages)
+        return Peer(
+            self, self._next_peer, accepts=self._operations.accepts, local=local, unfinished=self._partial_messages
+        )
 
     def allow_files(self, others: int = 0) -> None:
         """Make sure that enough files may be open for all connections."""
@@ -197,7 +202,7 @@ class Connections:
 
     def received(self, peer: Peer, message: Any) -> None:
         """A message of an authenticated peer."""
-        if not allowed(peer.role, message):
+        if not self._operations.allowed(peer.role, message):
             error = Denied(f"a {peer.role} may not do this", hint="use an administrator's token")
             n = getattr(message, "n", 0)
             if n:

@@ -34,8 +34,6 @@ _MAX_WAITING: Final = 64
 #: The same in bytes, about.
 _MAX_WAITING_BYTES: Final = 64 << 20
 
-_FromAnybody = m.FromClient | m.FromRunner
-
 
 class PeerListener(Protocol):
     """Hears what happens to a connection."""
@@ -54,7 +52,9 @@ class PeerListener(Protocol):
 class Peer(asyncio.Protocol):
     """A client or a runner, connected over the Unix socket or TLS."""
 
-    def __init__(self, listener: PeerListener, id: int, *, local: bool, unfinished: PartialMessages) -> None:
+    def __init__(
+        self, listener: PeerListener, id: int, *, accepts: Any, local: bool, unfinished: PartialMessages
+    ) -> None:
         self._listener = listener
         self._partial_messages = unfinished
         self.id = id
@@ -78,7 +78,7 @@ class Peer(asyncio.Protocol):
         self.busy = False
         self.closed = False
         self.on_identified: Callable[[], None] | None = None  #: called when it has logged in, or was closed
-        self._reader: codec.Reader[Any] = codec.Reader(_FromAnybody, max_frame=codec.MAX_HELLO)
+        self._reader: codec.Reader[Any] = codec.Reader(accepts, max_frame=codec.MAX_HELLO)
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._paused = False

@@ -5,8 +5,10 @@ Answers are effects like any other: they leave after the commit of everything th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from rota.manager.feature import Serve
 from rota.manager.loop.turns import TurnLoop
 from rota.manager.peers.peer import Peer
 from rota.manager.requests.actions import Actions
@@ -27,6 +29,7 @@ class Requests:
         self,
         *,
         turns: TurnLoop,
+        features: Mapping[type[Any], Serve],
         uploads: Uploads,
         questions: Questions,
         actions: Actions,
@@ -36,6 +39,7 @@ class Requests:
         control: ManagerControl,
     ) -> None:
         self._turns = turns
+        self._features = features  #: operations of features
         self._uploads = uploads
         self._questions = questions
         self._actions = actions
@@ -46,6 +50,9 @@ class Requests:
 
     async def handle(self, peer: Peer, message: Any) -> None:
         """Take one request. Raises `RotaError` to refuse it."""
+        if serve := self._features.get(type(message)):
+            await serve(peer, message)
+            return
         match message:
             case m.Add():
                 await self._uploads.add(peer, message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+from collections.abc import Callable
 from datetime import UTC, datetime
 from heapq import nsmallest
 from typing import Final
@@ -42,7 +43,9 @@ class ManagerStatus:
         writer: Writer,
         queries: Queries,
         gateway: GatewayProcess,
+        more_attention: Callable[[], list[AttentionView]],
     ) -> None:
+        self._more_attention = more_attention  #: of features
         self._deployment = deployment
         self._world = world
         self._store = store
@@ -79,7 +82,7 @@ class ManagerStatus:
             disk_free_bytes=disk.f_bavail * disk.f_frsize,
             clock_off_s=None if (step := clock.steady().step) is None else round(step.by, 3),
             disk_full=self.disk_full(),
-            attention=attention(world),
+            attention=attention(world) + self._more_attention(),
             safe_mode=world.bugs.safe_mode or None,
             bugs=bugs_view(world.bugs),
         )
