@@ -19,6 +19,8 @@ from rota.core.accounts.fair_share_usage import kept_hours
 from rota.core.answers import Acted, Added, entries_of, kept_of
 from rota.core.attempts.noop_jobs import running_noops
 from rota.core.engine import Engine
+from rota.core.feature import Features
+from rota.core.features import BUILT_IN
 from rota.core.invariants import broken
 from rota.core.jobs.dependencies import verdict
 from rota.core.jobs.job import After, Command, Condition, Job, Outcome, Parent, Spec
@@ -69,8 +71,17 @@ class Upload:
 class Machine:
     """A manager without a process, its disk, and the runners that talk to it."""
 
-    def __init__(self, *, cpus: int = 400, mem: int = 8 * GIB, hosts: int = 1, seed: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        cpus: int = 400,
+        mem: int = 8 * GIB,
+        hosts: int = 1,
+        seed: int = 0,
+        features: Features = BUILT_IN,
+    ) -> None:
         self.wall, self.mono = 1000.0, 10.0
+        self.features = features
         self.random = Random(seed)
         self.capacity = {f"h{n}": Capacity(cpus=cpus, mem=mem, disk=GIB) for n in range(1, hosts + 1)}
         self.store = MemoryStore()
@@ -99,7 +110,7 @@ class Machine:
         self.world = self._recover(snapshot)
         self.world.special_hosts = dict.fromkeys(("deploy", "cosystem"), next(iter(self.capacity), ""))
         self.world.timeouts = Timeouts(lost_after_s=LOST_AFTER_S)
-        self.engine = Engine(self.world)
+        self.engine = Engine(self.world, features=self.features)
         self._spec_ids = {each: n for n, each in snapshot.specs.items()}
 
     def recovered(self) -> World:
@@ -120,6 +131,7 @@ class Machine:
                 hosts=self.capacity,
                 usage=self.store.accounts(first=first, end=end).rows,
             ),
+            features=self.features,
         )
 
     def crash(self) -> None:

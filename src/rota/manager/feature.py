@@ -13,6 +13,7 @@ from typing import Any
 from rota.core.effects import Effect
 from rota.core.feature import Feature
 from rota.core.world import World
+from rota.home import Home
 from rota.manager.loop.readers import Readers
 from rota.manager.loop.turns import TurnLoop
 from rota.manager.peers.peer import Peer
@@ -31,6 +32,7 @@ class Services:
 
     world: World
     store: Store
+    home: Home
     settings: Settings
     own_host: str
     turns: TurnLoop

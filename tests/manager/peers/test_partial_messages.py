@@ -72,7 +72,9 @@ class _Connections:
 
 
 def _peer(connections: _Connections, id: int) -> tuple[Peer, _Transport]:
-    made, transport = Peer(connections, id, local=False, unfinished=connections.unfinished), _Transport()
+    accepts = m.FromClient | m.FromRunner
+    made = Peer(connections, id, accepts=accepts, local=False, unfinished=connections.unfinished)
+    transport = _Transport()
     made._transport = transport  # type: ignore[assignment]
     made.token = "ann"
     made.accept("user", "ann")

@@ -138,6 +138,7 @@ class Manager:
             Services(
                 world=world,
                 store=store,
+                home=home,
                 settings=settings,
                 own_host=hostname(),
                 turns=turns,
