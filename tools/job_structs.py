@@ -165,7 +165,7 @@ class JobView(Struct, kw_only=True, gc=False):
     """\
     id: int
     key: str
-    cmd: str | list[str]
+    cmd: Command
     cwd: str | None
 @!name @!group
     user: str
@@ -298,6 +298,7 @@ from datetime import datetime
 
 from msgspec import Struct, field
 
+from rota.core.jobs.command import Command
 from rota.wire.job_parts import (
     AmountsView,
     AttemptView,

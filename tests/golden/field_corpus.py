@@ -26,7 +26,8 @@ from rota.client.wr.fields import WrPlace
 from rota.client.wr.reader import convert
 from rota.core.admission.limit_uses import resolve
 from rota.core.admission.spec_checks import check_spec
-from rota.core.jobs.job import Command, Spec
+from rota.core.jobs.command import Command
+from rota.core.jobs.job import Spec
 from rota.core.states import State
 from rota.core.stored import StoredJob
 from rota.core.submit.identity import key_maker

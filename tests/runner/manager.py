@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rota.core.attempts.leases import Finished, LeaseRef, Started
-from rota.core.jobs.job import Command
+from rota.core.jobs.command import Command
 from rota.plan.size import Size
 from rota.wire import codec
 from rota.wire import messages as m

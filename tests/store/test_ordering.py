@@ -7,7 +7,7 @@ import random
 import pytest
 from rows import an_add, attempt_row, changes, end_row, job_row, state_row
 
-from rota.core.jobs.job import command_to_text
+from rota.core.jobs.command import command_to_text
 from rota.core.states import State
 from rota.store.base import ORDERS, Clause, Order
 from rota.store.memory.store import MemoryStore

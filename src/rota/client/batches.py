@@ -21,7 +21,8 @@ from rota.client.fields.new_spec import new_spec
 from rota.client.fields.parents import sent_parent
 from rota.client.submit_environment import captured_environment
 from rota.core.fields.after import MAX_PARENTS
-from rota.core.fields.values import check_command, length
+from rota.core.fields.values import check_command
+from rota.core.jobs.command import Command, length
 from rota.errors import BadInput
 from rota.wire.messages import NewAfter, NewElement, NewSpec
 
@@ -42,7 +43,7 @@ class UploadBatch(Struct):
     """Some jobs of a submission, in order; the pieces of an `Add` message."""
 
     first: int
-    cmds: list[str | list[str]]
+    cmds: list[Command]
     specs: list[NewSpec]
     envs: list[bytes]
     spec_of: list[int] | None
@@ -96,7 +97,7 @@ class Builder:
         self._plain: Resolved | None = None
         self._new_specs: list[NewSpec] = []
         self._new_envs: list[bytes] = []
-        self._cmds: list[str | list[str]] = []
+        self._cmds: list[Command] = []
         self._spec_of: list[int] = []
         self._lines: list[int] = []
         self._rerun: list[int] = []
@@ -199,7 +200,7 @@ class Builder:
             message = f"these are more than {self._most.jobs:,} jobs"
             raise self.bad(line, BadInput(message, hint="add them in several calls"))
 
-    def _extend(self, cmds: list[str] | list[str | list[str]], line: int) -> None:
+    def _extend(self, cmds: list[str] | list[Command], line: int) -> None:
         self._check_count(self.count + len(cmds), line)
         self._entries.extend(line, self.count, len(cmds))
         self._cmds += cmds
@@ -225,7 +226,7 @@ class Builder:
 
     # -- arrays
 
-    def _array(self, cmd: str | list[str], known: Resolved, line: int) -> None:
+    def _array(self, cmd: Command, known: Resolved, line: int) -> None:
         """Add the elements of one array, in as many batches as needed."""
         wanted = known.wanted
         elements = self._elements_of(cmd, wanted, line)
@@ -267,7 +268,7 @@ class Builder:
             self._settle(entries, known, spec, line)
             done += len(cmds)
 
-    def _elements_of(self, cmd: str | list[str], wanted: Wanted, line: int) -> Elements:
+    def _elements_of(self, cmd: Command, wanted: Wanted, line: int) -> Elements:
         field = "array_file"
         try:
             lines = None if wanted.array_file is None else self._files.parameters(wanted.array_file)

@@ -10,7 +10,8 @@ from typing import Any
 from msgspec import Struct
 
 from rota.core.attempts.leases import Finished, HeldLease, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
-from rota.core.jobs.job import After, Command, Condition, Job, Outcome, Parent, Spec
+from rota.core.jobs.command import Command
+from rota.core.jobs.job import After, Condition, Job, Outcome, Parent, Spec
 from rota.plan.need import Need
 from rota.plan.policy.limits import Limit
 from rota.plan.site.node_facts import NodeFacts

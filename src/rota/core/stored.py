@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from rota.core.jobs.job import After, Behaved, Command, Element, Job, Parent, Reason, Spec
+from rota.core.jobs.command import Command
+from rota.core.jobs.job import After, Behaved, Element, Job, Parent, Reason, Spec
 from rota.core.output.output_blocks import Output
 from rota.core.output.output_report import OutputReport
 from rota.core.states import State

@@ -9,6 +9,7 @@ import os
 from typing import Any
 
 from rota.core.attempts.leases import Started
+from rota.core.jobs.command import is_shell
 from rota.core.jobs.job import Outcome
 from rota.plan.size import Size
 from rota.runner import libc
@@ -165,7 +166,7 @@ class Task:
     @property
     def shell(self) -> bool:
         """Is it run by a shell, whose exit codes 126 and 127 have a meaning?"""
-        return isinstance(self.grant.cmd, str)
+        return is_shell(self.grant.cmd)
 
     @property
     def can_checkpoint(self) -> bool:

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from msgspec import Struct, field
 
+from rota.core.jobs.command import Command
 from rota.wire.job_parts import (
     AmountsView,
     AttemptView,
@@ -25,7 +26,7 @@ class JobView(Struct, kw_only=True, gc=False):
 
     id: int
     key: str
-    cmd: str | list[str]
+    cmd: Command
     cwd: str | None
     name: str
     group: str

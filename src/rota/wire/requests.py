@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.core.jobs.job import Command
+from rota.core.jobs.command import Command
 from rota.wire.channels import InChannel, OpenChannel
 from rota.wire.greeting import Hello, Message
 from rota.wire.job_structs import NewSpec, SpecChange

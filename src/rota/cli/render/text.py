@@ -14,7 +14,10 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Final, Literal, TextIO
+from typing import TYPE_CHECKING, Final, Literal, TextIO
+
+if TYPE_CHECKING:
+    from rota.core.jobs.command import Command
 
 #: What could move the cursor, change colours, begin a line, reorder or hide text: every control, format and
 #: separator character (categories Cc, Cf, Zl and Zp), and halves of pairs, which no encoding has.
@@ -108,13 +111,11 @@ def _escape(match: re.Match[str]) -> str:
     return _SHORT.get(character) or character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
-def command_text(cmd: str | list[str]) -> SafeText:
+def command_text(cmd: Command) -> SafeText:
     """A command in one line; a list is quoted for a shell."""
-    if isinstance(cmd, str):
-        return harmless(cmd)
-    from shlex import join
+    from rota.core.jobs.command import shell_line
 
-    return harmless(join(cmd))
+    return harmless(shell_line(cmd))
 
 
 def is_terminal(stream: TextIO) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from rota.core.jobs.command import one_line
 from rota.errors import BadInput
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def parse_filter(text: str) -> Filter:
 
 def found_in(job: JobView, pieces: tuple[str, ...]) -> bool:
     """Are all pieces in the job's command, name, group, host or reason?"""
-    command = job.cmd if isinstance(job.cmd, str) else " ".join(job.cmd)
+    command = one_line(job.cmd)
     reason = job.reason.message if job.reason else ""
     text = "\n".join((command, job.name, *(job.groups or [job.group]), job.host or "", reason)).casefold()
     return all(piece in text for piece in pieces)

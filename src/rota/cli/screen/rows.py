@@ -105,8 +105,7 @@ def command(job: JobView) -> Text:
     text = Text(no_wrap=True, overflow="ellipsis")
     if job.name:
         text.append(harmless(job.name[:_LONG]), style="bold").append("  ")
-    cmd = job.cmd if isinstance(job.cmd, str) else job.cmd[:_LONG]
-    return text.append(command_text(cmd)[:_LONG])
+    return text.append(command_text(job.cmd)[:_LONG])
 
 
 def plain(words: str, style: str = "", *, right: bool = False) -> Text:

@@ -23,6 +23,7 @@ from rota.client.intake import from_bytes
 from rota.client.session import Added, first_batch
 from rota.client.submit_environment import default_memory
 from rota.core.fields.values import check_command
+from rota.core.jobs.command import Command
 from rota.errors import BadInput, NoManager, RotaError, UserError
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ class Submission:
 class SampleJob(NamedTuple):
     """One of the jobs that would be added."""
 
-    cmd: str | list[str]
+    cmd: Command
     place: int | None  #: in its array
     spec: NewSpec
 
@@ -213,7 +214,7 @@ def _read(file: str) -> Iterator[bytes]:
 
 def _from_words(words: list[str], base: Wanted) -> Iterator[UploadBatch]:
     """The one job of a command line. A single word is for the shell, unless it is the path of a program."""
-    command: str | list[str] = words
+    command: Command = words
     if len(words) == 1 and not _is_program(words[0]):
         command = words[0]
     try:

@@ -11,14 +11,15 @@ from collections.abc import Sequence
 
 from rota.core.fields.array import MAX_ELEMENTS, Array
 from rota.core.fields.limits import WantedLimit
-from rota.core.fields.values import check_command, length, shown
+from rota.core.fields.values import check_command, shown
+from rota.core.jobs.command import Command, length, with_parameters
 from rota.errors import BadInput
 
 
 class Elements:
     """Index and command of each element of one array; commands are built on demand."""
 
-    def __init__(self, cmd: str | list[str], spec: Array | None, lines: list[str] | None) -> None:
+    def __init__(self, cmd: Command, spec: Array | None, lines: list[str] | None) -> None:
         """`lines`: the parameters, if there is a file of them. Raises `BadInput` if an index has no line."""
         self._cmd = cmd
         self._lines = lines
@@ -42,7 +43,7 @@ class Elements:
         """The indexes of `count` elements, beginning with element number `first`."""
         return self._indexes[first : first + count]
 
-    def commands(self, first: int, count: int, *, room: int) -> list[str | list[str]]:
+    def commands(self, first: int, count: int, *, room: int) -> list[Command]:
         """The commands of these elements: at least one, then as many as fit into `room` characters.
 
         Raises `BadInput` for an invalid command.
@@ -50,7 +51,7 @@ class Elements:
         indexes = self.indexes(first, count)
         if self._lines is None:
             return [self._cmd] * max(1, min(len(indexes), room // length(self._cmd)))
-        found: list[str | list[str]] = []
+        found: list[Command] = []
         for index in indexes:
             found.append(self._with(index))
             room -= length(found[-1])
@@ -58,15 +59,11 @@ class Elements:
                 break
         return found
 
-    def _with(self, index: int) -> str | list[str]:
-        import shlex
-
+    def _with(self, index: int) -> Command:
         assert self._lines is not None
         line = self._lines[index - 1]
         try:
-            if isinstance(self._cmd, str):
-                return check_command(f"{self._cmd} {line}")
-            return check_command([*self._cmd, *shlex.split(line)])
+            return check_command(with_parameters(self._cmd, line))
         except ValueError as error:  # an unterminated quotation
             reason = str(error).lower()
             raise BadInput(f"parameters {index} ('{shown(line)}'): {reason}", hint="close the quotation") from None

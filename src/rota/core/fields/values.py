@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from rota.core.jobs.command import Command
 from rota.errors import BadInput
 from rota.plan.size import CORE
 from rota.units import MAX_BYTES, parse_duration, parse_size
@@ -54,7 +55,7 @@ def kind(value: object) -> str:
 # ------------------------------------------------------------------ commands
 
 
-def check_command(value: object) -> str | list[str]:
+def check_command(value: object) -> Command:
     """A command: a text for the shell, or a list to execute. Raises `BadInput`."""
     if isinstance(value, str):
         if not value.strip():
@@ -73,11 +74,6 @@ def check_command(value: object) -> str | list[str]:
     for word in words:
         check_argument(word)
     return words
-
-
-def length(cmd: str | list[str]) -> int:
-    """The length of a command in characters."""
-    return len(cmd) if isinstance(cmd, str) else sum(map(len, cmd))
 
 
 def check_argument(word: str) -> None:

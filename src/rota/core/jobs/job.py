@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-import msgspec
 from msgspec import Struct
 
+from rota.core.jobs.command import Command
 from rota.core.jobs.spec_record import SpecRecord
 from rota.core.output.output_report import OutputReport
 from rota.core.states import State
@@ -20,29 +20,6 @@ from rota.plan.placement.decisions import Opened
 from rota.plan.placement.given import Given
 from rota.plan.placement.queue import RankKey, rank_of
 from rota.plan.size import Floor, Size
-
-#: A command: text for ``/bin/sh -c``, or an argument list to be executed directly.
-Command = str | list[str]
-
-
-#: Prefixes of stored commands: an argument list, and text that happens to begin with such a prefix.
-_LIST, _TEXT = "\x01", "\x02"
-_arguments = msgspec.json.Decoder(list[str])
-
-
-def command_to_text(cmd: Command) -> str:
-    """Encode a command as one text column. `command_from_text` restores it exactly."""
-    if not isinstance(cmd, str):
-        return _LIST + msgspec.json.encode(cmd).decode()
-    return _TEXT + cmd if cmd[:1] in (_LIST, _TEXT) else cmd
-
-
-def command_from_text(text: str) -> Command:
-    """Decode a stored command."""
-    mark = text[:1]
-    if mark == _LIST:
-        return _arguments.decode(text[1:])
-    return text[1:] if mark == _TEXT else text
 
 
 class Condition(IntEnum):

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from rota.core.events import Redefinition
+from rota.core.jobs.command import Command, command_to_text, one_line
 from rota.core.jobs.dependencies import propagate
-from rota.core.jobs.job import After, Command, Job, Spec, command_to_text
+from rota.core.jobs.job import After, Job, Spec
 from rota.core.jobs.respecification import respecify
 from rota.core.states import WAITING
 from rota.core.submit.identity import redefined_keys
@@ -156,5 +157,5 @@ def _settle(world: World, turn: Turn, jobs: Iterable[Job]) -> None:
 
 
 def _shown(cmd: Command) -> str:
-    text = cmd if isinstance(cmd, str) else " ".join(cmd)
+    text = one_line(cmd)
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"

@@ -9,8 +9,9 @@ to the shell. For a plain `program arguments` it is a dictionary lookup, because
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, assert_never
 
+from rota.core.jobs.command import Command
 from rota.core.learning.wrapper_programs import (
     KEYWORDS,
     LOOPS,
@@ -59,7 +60,7 @@ _pairs: dict[str, str] = {}
 _CACHED: Final = 4096
 
 
-def program_of(cmd: str | list[str]) -> str:
+def program_of(cmd: Command) -> str:
     """The name of the program in this command: never empty, never over 255 bytes."""
     if isinstance(cmd, str):
         blank = cmd.find(" ")
@@ -69,6 +70,8 @@ def program_of(cmd: str | list[str]) -> str:
             return name
         blank = cmd.find(" ", blank + 1)
         return _pairs.get(cmd if blank < 0 else cmd[:blank]) or _parsed(cmd)
+    if not isinstance(cmd, list):
+        assert_never(cmd)
     if not cmd:
         return NAMELESS
     return _plain.get(cmd[0]) or _remembered(_shortened(_executed([*cmd[:_SEEN_WORDS]])), cmd[0], "")

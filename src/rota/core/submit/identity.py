@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Final, Protocol
 
-from rota.core.jobs.job import Command, Job, Spec
+from rota.core.jobs.command import Command, command_to_text, identity_bytes
+from rota.core.jobs.job import Job, Spec
 from rota.errors import BadInput
 
 _SEPARATOR = b"\0"
@@ -36,13 +37,7 @@ def key_maker(*, user: str, cwd: str | None) -> KeyMaker:
         digest = start.copy()
         if index is not None:
             digest.update(b"a%d\0" % index)
-        # n comes before the command: after a list it could be taken for one more argument.
-        if isinstance(cmd, str):
-            digest.update(b"s%d\0" % n + cmd.encode())
-        else:
-            digest.update(b"l%d\0" % n)
-            for part in cmd:
-                digest.update(part.encode() + _SEPARATOR)
+        digest.update(identity_bytes(cmd, n))
         return digest.hexdigest()
 
     return key
@@ -80,12 +75,11 @@ class _Places:
     """Which of several equal entries a job is: its key tells, compared with those of all places in turn."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str | None, str | tuple[str, ...], int | None], dict[str, int]] = {}
+        self._known: dict[tuple[str, str | None, str, int | None], dict[str, int]] = {}
 
     def of(self, job: Job, index: int | None) -> int:
         cwd = None if job.spec.scratch else job.spec.cwd
-        cmd = job.cmd if isinstance(job.cmd, str) else tuple(job.cmd)
-        known = self._known.setdefault((job.spec.user, cwd, cmd, index), {})
+        known = self._known.setdefault((job.spec.user, cwd, command_to_text(job.cmd), index), {})
         make = key_maker(user=job.spec.user, cwd=cwd)
         while job.key not in known:
             if len(known) >= _MOST_EQUAL:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from rota.core.events import ChunkArrived, FormerJob
-from rota.core.jobs.job import Element, Job, command_to_text
+from rota.core.jobs.command import command_to_text
+from rota.core.jobs.job import Element, Job
 from rota.core.states import RETRYABLE, TERMINAL, State
 from rota.core.submit.edited_input import former_of
 from rota.core.submit.resubmission import catch_up, differences, warn

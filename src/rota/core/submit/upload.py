@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rota.core.events import FormerJob
-from rota.core.jobs.job import Command, Job, Parent, Spec
+from rota.core.jobs.command import Command
+from rota.core.jobs.job import Job, Parent, Spec
 
 
 class Upload:

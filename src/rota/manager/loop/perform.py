@@ -11,6 +11,7 @@ from time import monotonic
 
 from rota.core import effects as e
 from rota.core.attempts.leases import LeaseRef
+from rota.core.jobs.command import length
 from rota.core.jobs.job import Job
 from rota.core.jobs.report_groups import first_of
 from rota.core.states import State
@@ -187,7 +188,7 @@ class Performer:
             allocation = None if lease.given is None else _allocation(job, lease.given)
             spec, cmd = job.spec_id, job.cmd
             grants.append(m.Grant(id, attempt, token, spec, cmd, rank, job.learned, job.element, allocation))
-            size += len(job.cmd) if isinstance(job.cmd, str) else sum(map(len, job.cmd))
+            size += length(job.cmd)
             if size > _PIECE:
                 yield m.Work(grants, [], specs, envs)
                 grants, specs, envs, size = [], [], [], 0

@@ -9,7 +9,8 @@ from rota.core.admission.admission import Admission
 from rota.core.admission.limit_uses import resolve
 from rota.core.events import Asker, ChunkArrived, EntryAfter
 from rota.core.fields.values import MAX_COMMAND, MAX_ENVIRONMENT, MAX_NAME, MAX_PATH
-from rota.core.jobs.job import Command, Condition, Job, Spec
+from rota.core.jobs.command import Command, texts_of
+from rota.core.jobs.job import Condition, Job, Spec
 from rota.core.submit.identity import KeyMaker, key_maker
 from rota.core.submit.spec_library import Library
 from rota.errors import BadInput
@@ -261,7 +262,7 @@ def check_after(each: m.NewAfter) -> None:
 
 def check_command(cmd: Command, line: int = 0) -> None:
     """Raise `BadInput` for a command that cannot be executed; `line`: where it is written."""
-    parts = [cmd] if isinstance(cmd, str) else cmd
+    parts = texts_of(cmd)
     if not parts or not parts[0]:
         raise BadInput("field 'cmd' is empty", line=line, hint="give a command").about("cmd")
     if sum(map(len, parts)) > MAX_ENVIRONMENT:

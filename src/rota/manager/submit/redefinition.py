@@ -10,7 +10,8 @@ from typing import Final
 
 from rota.core.events import Redefinition
 from rota.core.fields.values import MAX_ENVIRONMENT
-from rota.core.jobs.job import After, Command, Condition, Job, Spec
+from rota.core.jobs.command import Command
+from rota.core.jobs.job import After, Condition, Job, Spec
 from rota.core.states import WAITING
 from rota.core.submit.identity import redefined_keys
 from rota.errors import BadInput

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from rota.core.jobs.command import Command, one_line
 from rota.core.jobs.job import After, Condition, Parent, Spec
 from rota.core.states import State
 from rota.core.stored import StoredJob
@@ -108,5 +109,5 @@ def graph_view(id: int, world: World, store: Store, specs: dict[int, Spec]) -> G
     )
 
 
-def _command(cmd: str | list[str]) -> str:
-    return (cmd if isinstance(cmd, str) else " ".join(cmd))[:80]
+def _command(cmd: Command) -> str:
+    return one_line(cmd)[:80]

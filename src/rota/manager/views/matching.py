@@ -7,7 +7,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from rota.core.jobs.job import Job, Spec, command_to_text
+from rota.core.jobs.command import command_to_text
+from rota.core.jobs.job import Job, Spec
 from rota.core.jobs.report_groups import has_prefix, is_in, names_of
 from rota.manager.views.selectors import is_range
 from rota.store.base import Clause

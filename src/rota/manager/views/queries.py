@@ -16,6 +16,7 @@ from rota.core.answers import expand_answer, ranges
 from rota.core.attempts.parts import closing_jobs
 from rota.core.forecast.expectation import Expected
 from rota.core.forecast.expected_times import Expectations
+from rota.core.jobs.command import one_line
 from rota.core.jobs.explain import replaced, why
 from rota.core.jobs.job import Job, Spec
 from rota.core.jobs.reason_texts import sentence
@@ -399,7 +400,7 @@ def _fitting(views: list[JobView]) -> int:
     """How many of these, at least one, fit an answer."""
     size = 0
     for place, view in enumerate(views):
-        size += _VIEW_BYTES + len(view.cmd if isinstance(view.cmd, str) else " ".join(view.cmd)) * 4
+        size += _VIEW_BYTES + len(one_line(view.cmd)) * 4
         size += sum(map(len, (*(view.request or ()), *view.hosts))) * 4
         if size > _PAGE_BYTES and place:
             return place

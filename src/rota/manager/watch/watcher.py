@@ -6,11 +6,11 @@ A watcher holds one byte per watched job, so that a client may wait for a millio
 from __future__ import annotations
 
 import contextlib
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from rota.core.jobs.job import Command, Outcome
+from rota.core.jobs.command import Command, shell_line
+from rota.core.jobs.job import Outcome
 from rota.core.states import State
 from rota.core.world import World
 from rota.wire import messages as m
@@ -169,7 +169,7 @@ class Watcher:
     ) -> m.Ended:
         out = err = b""
         live = (-1, -1)
-        shown = (cmd if isinstance(cmd, str) else shlex.join(cmd))[:4096]
+        shown = shell_line(cmd)[:4096]
         if outcome is None:
             return m.Ended(job, state, None, None, reason[0], reason[1], shown, attempt)
         whole = self._whole.pop(job, (0, -1, -1))

@@ -9,7 +9,8 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
-from rota.core.jobs.job import Command, Job, Outcome
+from rota.core.jobs.command import Command
+from rota.core.jobs.job import Job, Outcome
 from rota.core.world import World
 from rota.manager.peers.peer import Peer
 from rota.manager.watch.tails import OutputTails, Reader

@@ -9,7 +9,7 @@ import errno
 import os
 from collections.abc import Sequence
 
-from rota.core.jobs.job import Command
+from rota.core.jobs.command import Command
 from rota.runner import libc
 from rota.runner.start.environment import Environment, Variables
 from rota.runner.task import Pipes

@@ -15,7 +15,8 @@ import msgspec
 
 from rota.core.attempts.parts import lease_hosts
 from rota.core.changes import Changes, Row
-from rota.core.jobs.job import Parent, Spec, command_from_text, command_to_text
+from rota.core.jobs.command import command_from_text, command_to_text
+from rota.core.jobs.job import Parent, Spec
 from rota.core.jobs.report_groups import has_prefix, is_in
 from rota.core.output.output_blocks import Output
 from rota.core.states import TERMINAL, State

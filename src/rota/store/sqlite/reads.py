@@ -18,7 +18,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from rota.core.jobs.job import Parent, command_from_text
+from rota.core.jobs.command import command_from_text
+from rota.core.jobs.job import Parent
 from rota.core.output.output_blocks import Output
 from rota.core.stored import StoredAttempt, StoredJob
 from rota.errors import NotFound, StoreFailed

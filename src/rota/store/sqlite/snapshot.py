@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from rota.core.jobs.job import Spec, command_from_text
+from rota.core.jobs.command import command_from_text
+from rota.core.jobs.job import Spec
 from rota.core.stored import OBSERVATIONS, StoredAttempt, StoredJob, StoredRunner, StoreSnapshot
 from rota.errors import StoreFailed
 from rota.store.sqlite import json_columns

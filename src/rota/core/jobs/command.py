@@ -1,0 +1,99 @@
+"""The command of a job: one of several kinds, told apart by their form, and what is done with every kind.
+
+| kind | in memory, messages and JSON | stored | identity |
+|---|---|---|---|
+| text for `/bin/sh -c` | a text | as it is | `s` |
+| arguments to execute directly | a list of texts | a mark, then a JSON array | `l` |
+
+The form is the tag, so the commonest kind costs one text and nothing else. Another kind, such as the call of a
+function, is a struct: an object in messages and JSON, the mark and a JSON object in the store, and a letter of its
+own in keys. Functions end with `assert_never`, so the type checker refuses each that forgets a kind. Besides this
+module, only what starts commands and what finds their programs asks for the kind.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+import msgspec
+
+#: A command of any kind.
+Command = str | list[str]
+
+#: Marks of stored commands: JSON follows, and a text that happens to begin with a mark.
+_JSON, _TEXT = "\x01", "\x02"
+_SEPARATOR = b"\0"
+_arguments = msgspec.json.Decoder(list[str])
+
+
+def is_shell(cmd: Command) -> bool:
+    """Is it text for a shell?"""
+    return isinstance(cmd, str)
+
+
+def command_to_text(cmd: Command) -> str:
+    """Encode a command as one text column. `command_from_text` restores it exactly."""
+    if isinstance(cmd, str):
+        return _TEXT + cmd if cmd[:1] in (_JSON, _TEXT) else cmd
+    if isinstance(cmd, list):
+        return _JSON + msgspec.json.encode(cmd).decode()
+    assert_never(cmd)
+
+
+def command_from_text(text: str) -> Command:
+    """Decode a stored command."""
+    mark = text[:1]
+    if mark == _JSON:
+        return _arguments.decode(text[1:])
+    return text[1:] if mark == _TEXT else text
+
+
+def identity_bytes(cmd: Command, n: int) -> bytes:
+    """What of the n-th equal command goes into identity keys. Changed bytes would run every complete job again."""
+    # n comes before the command: after a list it could be taken for one more argument.
+    if isinstance(cmd, str):
+        return b"s%d\0" % n + cmd.encode()
+    if isinstance(cmd, list):
+        return b"l%d\0" % n + b"".join([part.encode() + _SEPARATOR for part in cmd])
+    assert_never(cmd)
+
+
+def texts_of(cmd: Command) -> list[str]:
+    """The texts that it consists of."""
+    if isinstance(cmd, str):
+        return [cmd]
+    if isinstance(cmd, list):
+        return cmd
+    assert_never(cmd)
+
+
+def length(cmd: Command) -> int:
+    """The length of a command in characters."""
+    return len(cmd) if isinstance(cmd, str) else sum(map(len, texts_of(cmd)))
+
+
+def one_line(cmd: Command) -> str:
+    """A command to look for or to recognise: its words with blanks between them."""
+    return cmd if isinstance(cmd, str) else " ".join(texts_of(cmd))
+
+
+def shell_line(cmd: Command) -> str:
+    """A command as it would be typed: arguments are quoted for a shell."""
+    if isinstance(cmd, str):
+        return cmd
+    if isinstance(cmd, list):
+        from shlex import join  # late: runners do without it
+
+        return join(cmd)
+    assert_never(cmd)
+
+
+def with_parameters(cmd: Command, line: str) -> Command:
+    """The command of an array's element: with a line of parameters. Raises ValueError if a quotation is open."""
+    if isinstance(cmd, str):
+        return f"{cmd} {line}"
+    if isinstance(cmd, list):
+        from shlex import split
+
+        return [*cmd, *split(line)]
+    assert_never(cmd)
