@@ -7,7 +7,7 @@ from typing import get_args
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.jobs import command
@@ -36,14 +36,14 @@ def test_what_is_stored_and_hashed_never_changes(cmd: Command, stored: str, iden
     assert command_from_text(stored) == cmd
 
 
-@settings(max_examples=dose(100))
+@dose(100)
 @given(_COMMANDS)
 def test_a_stored_command_comes_back_and_travels(cmd: Command) -> None:
     assert command_from_text(command_to_text(cmd)) == cmd
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(cmd), type=Command) == cmd  # type: ignore[arg-type]
 
 
-@settings(max_examples=dose(100))
+@dose(100)
 @given(_COMMANDS, _COMMANDS, st.integers(0, 3), st.integers(0, 3))
 def test_different_commands_are_told_apart_unless_a_word_has_a_nul(
     one: Command, other: Command, n: int, m: int
