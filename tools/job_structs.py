@@ -277,7 +277,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, Struct, UnsetType
 
-from rota.core.jobs.job import Command
+from rota.core.jobs.command import Command
 from rota.plan.size import Size
 from rota.wire.greeting import Message
 from rota.wire.new_after import NewAfter
