@@ -29,6 +29,8 @@ _SPECIAL: Final = re.compile(r"^[ \t\r\f\v]*(?:$|[#{])|\t[ \t]*\{", re.MULTILINE
 _OBJECT: Final = re.compile(r"\{(?:\s*[\"}]|\S)")
 #: Likewise `[ -f x ]` and `[[ -f x ]]` are commands, `[{` is an array, and `[1` a malformed one.
 _ARRAY: Final = re.compile(rb"\s*\[(?:\s*[\{\]]|[^\s\[])")
+#: A line that only a script has: the first one with an interpreter, or one with options for a scheduler.
+_SCRIPT: Final = re.compile(r"#(?:!|(?:ROTA|SBATCH|BSUB|OAR|PBS)\b)")
 _MARK: Final = b"\xef\xbb\xbf"
 _TRAILER: Final = re.compile(r"\t[ \t]*(?=\{)")
 
@@ -47,8 +49,11 @@ def from_objects(
     yield from builder.finish()
 
 
-def from_bytes(blocks: Iterable[bytes], base: Wanted, *, source: str) -> Iterator[UploadBatch]:
-    """Jobs from the blocks of an input. The generator's last batch has `last` set."""
+def from_bytes(
+    blocks: Iterable[bytes], base: Wanted, *, source: str, lines: bool = False
+) -> Iterator[UploadBatch]:
+    """Jobs from the blocks of an input. The generator's last batch has `last` set. A script is refused, because
+    each of its lines would be a job, unless the caller says that the input is a list of `lines`."""
     builder = Builder(base, source=source)
     rest = b""
     line = 1
@@ -71,7 +76,7 @@ def from_bytes(blocks: Iterable[bytes], base: Wanted, *, source: str) -> Iterato
         if end < 0:
             _check_length(rest, builder, line)
             continue
-        line = yield from _lines(rest[:end], builder, line)
+        line = yield from _lines(rest[:end], builder, line, lines)
         rest = rest[end + 1 :]
         _check_length(rest, builder, line)
     if not started:
@@ -80,7 +85,7 @@ def from_bytes(blocks: Iterable[bytes], base: Wanted, *, source: str) -> Iterato
             yield from _from_array(rest, stream, builder)
             return
     if rest:
-        yield from _lines(rest, builder, line)
+        yield from _lines(rest, builder, line, lines)
     yield from builder.finish()
 
 
@@ -91,14 +96,14 @@ def _check_length(line: bytes, builder: Builder, number: int) -> None:
         )
 
 
-def _lines(data: bytes, builder: Builder, line: int) -> Generator[UploadBatch, None, int]:
-    """Whole lines; returns the number of the line after them."""
+def _lines(data: bytes, builder: Builder, line: int, scripts: bool) -> Generator[UploadBatch, None, int]:
+    """Whole lines, `scripts` included or not; returns the number of the line after them."""
     try:
         text = _decoded(data)
     except _Damaged as damage:
         # Report errors in order of lines, no matter how the input was cut into blocks.
         if damage.start:
-            yield from _lines(data[: damage.start - 1], builder, line)
+            yield from _lines(data[: damage.start - 1], builder, line, scripts)
         raise builder.bad(line + data.count(b"\n", 0, damage.start), damage) from None
     lines = text.split("\n")
     if len(data) > MAX_COMMAND:
@@ -118,6 +123,10 @@ def _lines(data: bytes, builder: Builder, line: int) -> Generator[UploadBatch, N
             if plain:
                 builder.plain(plain, at - len(plain))
                 plain = []
+            if not scripts and _SCRIPT.match(content) and (at == 1 or content[1] != "!"):
+                from rota.client.scripts import not_a_list
+
+                raise builder.bad(at, not_a_list(content, builder.source))
             _special(content, builder, at)
             yield from builder.full()
         if plain:

@@ -67,12 +67,25 @@ def prepare(
 
 
 def prepare_file(
-    path: str | os.PathLike[str], fields: Mapping[str, Any], *, check: bool, input: str = ""
+    path: str | os.PathLike[str],
+    fields: Mapping[str, Any],
+    *,
+    check: bool,
+    input: str = "",
+    script: bool = False,
+    lines: bool = False,
 ) -> tuple[Iterator[UploadBatch], AddOptions]:
-    """For `add_file`: an input file in any of the formats of `rota add`."""
+    """For `add_file`: an input file in any of the formats of `rota add`, or a script that is one job."""
     name = os.fspath(path)
+    if script:
+        from rota.client import scripts
+
+        read = scripts.read(read_file(name), source=shown(name), name=group_of(name))
+        base = base_wanted(read.defaults, group=group_of(name)).changed(read.options, text=True).changed(fields)
+        return from_objects([read.command()], base), options_for(base, check=check, always_new=True, input=input)
     base = base_wanted(fields, group=group_of(name))
-    return from_bytes(read_file(name), base, source=shown(name)), options_for(base, check=check, input=input)
+    batches = from_bytes(read_file(name), base, source=shown(name), lines=lines)
+    return batches, options_for(base, check=check, input=input)
 
 
 def options_for(

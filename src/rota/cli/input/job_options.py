@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from rota.cli.input.selectors import files
 from rota.core.fields.field import JobField
 from rota.core.fields.table import FIELDS
 
@@ -49,6 +50,15 @@ def given(options: dict[str, Any]) -> dict[str, object]:
 
 
 #: Of commands that take an input.
+script_option: Final = click.option(
+    "--script",
+    metavar="FILE",
+    shell_complete=files,
+    help="Run this file ('-': stdin) as one job, with the options in its #ROTA lines; arguments follow after --.",
+)
+lines_option: Final = click.option(
+    "--lines", is_flag=True, help="The input is a list of commands although it looks like a script."
+)
 input_option: Final = click.option(
     "--input",
     "source",

@@ -28,6 +28,7 @@ from rota.errors import BadInput, NoManager, RotaError, UserError
 
 if TYPE_CHECKING:
     from rota.client.blocking import Client
+    from rota.client.scripts import Script
     from rota.client.starter import Starting
     from rota.wire.messages import NewSpec
 
@@ -48,6 +49,8 @@ class Submission:
         check: bool = False,
         interactive: bool = False,
         input: str | None = None,
+        script: str | None = None,
+        lines: bool = False,
     ) -> None:
         self.call = call
         self.id = submission.new_id()
@@ -57,13 +60,19 @@ class Submission:
         self.started = False  #: by us
         self._check = check
         self._whole = False  #: the manager may have all of them
-        self.source = _source(file, command)
-        self.single_command = command is not None
-        named = command is None and file not in (None, "-")
+        self._lines = lines
+        self._script = _read_script(script, file=file, lines=lines) if script is not None else None
+        self.source = self._script.source if self._script else _source(file, command)
+        self.single_command = command is not None or self._script is not None
+        named = not self.single_command and file not in (None, "-")
         self._input = input if input is not None else submission.input_of(file or "") if named else ""
-        group = submission.group_of(file) if file not in (None, "-") and file else "default"
+        path = script or file
+        group = submission.group_of(path) if path not in (None, "-") and path else "default"
         memory = default_memory(cores=self.settings.cores, memory=self.settings.mem)
-        self.base = submission.base_wanted(fields, retries=retries, group=group, text=True, mem=memory)
+        defaults = self._script.defaults if self._script else {}
+        self.base = submission.base_wanted(defaults, retries=retries, group=group, mem=memory)
+        for given in (self._script.options if self._script else {}, fields):
+            self.base = self.base.changed(given, text=True)
         if interactive:
             self.base = msgspec.structs.replace(self.base, interactive=True)
         if any(of_line for _, of_line, _ in self.base.after):
@@ -80,12 +89,14 @@ class Submission:
         self.client: Client | None = None
 
     def _batches(self, file: str | None, command: list[str] | None) -> Iterator[UploadBatch]:
+        if self._script is not None:
+            return _one_job(self._script.command(command or ()), self.base)
         if command is not None:
             return _from_words(command, self.base)
         if file in (None, "-"):
-            return from_bytes(submission.read_stdin(), self.base, source="stdin")
+            return from_bytes(submission.read_stdin(), self.base, source="stdin", lines=self._lines)
         assert file is not None
-        return from_bytes(_read(file), self.base, source=submission.shown(file))
+        return from_bytes(_read(file), self.base, source=submission.shown(file), lines=self._lines)
 
     def connect(self) -> Client:
         """The connection to the manager, which is started if there is none and that is allowed."""
@@ -192,6 +203,25 @@ def _source(file: str | None, command: list[str] | None) -> str:
     return "stdin" if file in (None, "-") else submission.shown(file or "")
 
 
+def _read_script(path: str, *, file: str | None, lines: bool) -> Script:
+    from rota.client import scripts
+
+    if file is not None or lines:
+        raise BadInput(
+            "both --script and a list of commands are given", hint="give one of them; arguments follow after --"
+        )
+    if path == "-":
+        script = scripts.read(submission.read_stdin(), source="stdin")
+    else:
+        name = submission.group_of(path)
+        script = scripts.read(submission.read_file(path), source=submission.shown(path), name=name)
+    for other in script.others:
+        print_err(
+            f"rota: warning: {script.source} has {other} lines, which are ignored; write #ROTA lines instead"
+        )
+    return script
+
+
 def warn_of_hours(request: tuple[str, ...]) -> None:
     """Warn that a walltime without a unit is in hours."""
     if not request:
@@ -217,6 +247,10 @@ def _from_words(words: list[str], base: Wanted) -> Iterator[UploadBatch]:
     command: Command = words
     if len(words) == 1 and not _is_program(words[0]):
         command = words[0]
+    return _one_job(command, base)
+
+
+def _one_job(command: str | list[str], base: Wanted) -> Iterator[UploadBatch]:
     try:
         check_command(command)
     except BadInput as error:

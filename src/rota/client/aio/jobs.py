@@ -43,11 +43,19 @@ class JobOperations(AsyncConnection):
         return await self.submit(submission.new_id(), *prepared)
 
     async def add_file(
-        self, path: str | os.PathLike[str], *, check: bool = False, input: str = "", **fields: Any
+        self,
+        path: str | os.PathLike[str],
+        *,
+        check: bool = False,
+        input: str = "",
+        script: bool = False,
+        lines: bool = False,
+        **fields: Any,
     ) -> Added:
         """Add the jobs of a file, in any of the formats that `rota add` reads. Added again with changes, it
-        is recognised only by the name that is given as `input`."""
-        prepared = submission.prepare_file(path, fields, check=check, input=input)
+        is recognised only by the name that is given as `input`. `script`: the file is one job, with options in its
+        `#ROTA` lines. `lines`: each line is a job although the file looks like a script."""
+        prepared = submission.prepare_file(path, fields, check=check, input=input, script=script, lines=lines)
         return await self.submit(submission.new_id(), *prepared)
 
     async def submit(self, submission_id: str, batches: Iterable[UploadBatch], options: AddOptions) -> Added:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rota.cli.command import Invocation, command
-from rota.cli.input.job_options import given, input_option, job_options
+from rota.cli.input.job_options import given, input_option, job_options, lines_option, script_option
 from rota.cli.input.selectors import files
 from rota.cli.render.printing import print_out
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 @click.argument("file", required=False, metavar="[FILE|-]", shell_complete=files)
 @job_options
 @click.option("--sync", is_flag=True, help="Wait for the jobs; the exit status is as with 'rota run'.")
+@script_option
+@lines_option
 @input_option
 @click.option("--dry-run", is_flag=True, help="Check the input and show what would be added; add nothing.")
 @click.option("--no-start", is_flag=True, help="Do not start a manager if there is none.")
@@ -33,13 +35,17 @@ def add(
     dry_run: bool,
     no_start: bool,
     source: str | None,
+    script: str | None,
+    lines: bool,
     **options: Any,
 ) -> int:
     """Add jobs and print their ids.
 
     FILE (or stdin) holds one command a line, one JSON object a line, a command followed by a tab and a JSON
     object, or one JSON array of objects. Blank lines and lines that begin with # are skipped. A command after --
-    is one job: several words are executed directly, a single word by the shell.
+    is one job: several words are executed directly, a single word by the shell. A script is one job with
+    --script: its text is stored with the job, lines like "#ROTA --mem 4G" at its top are options, and the command
+    line overrides them.
 
     A file can be added again: jobs that are complete are skipped, and failed ones are retried. Jobs that failed,
     were cancelled or are blocked are replaced if their line was corrected or removed in between. If any line is
@@ -50,6 +56,7 @@ def add(
       rota add commands.txt
       seq 100 | sed 's/.*/work &/' | rota add --mem 2G --time 10m -g work
       rota add --after 12,13 -- ./report.sh --all
+      rota add --script job.sh --mem 8G -- input.dat
       rota add --array 1-100%5 -- 'simulate --seed $ROTA_ARRAY_INDEX'
       rota add --array-file parameters.txt --limit licence -- ./simulate
       rota add - <<< '{"cmd": "big", "cpus": 8, "mem": "20G", "retries": 1}'
@@ -59,7 +66,17 @@ def add(
 
     how = {"may_start": not no_start, "check": dry_run, "idle": dry_run}
     with explain_interrupt(lambda: "nothing was added"):
-        jobs = Submission(call, file=file, command=command, fields=given(options), retries=3, input=source, **how)
+        jobs = Submission(
+            call,
+            file=file,
+            command=command,
+            fields=given(options),
+            script=script,
+            lines=lines,
+            retries=3,
+            input=source,
+            **how,
+        )
     if dry_run:
         return preview(call, jobs)
     return finish(call, jobs, sync=sync)

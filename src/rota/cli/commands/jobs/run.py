@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from rota.cli.command import Invocation, command
-from rota.cli.input.job_options import given, input_option, job_options
+from rota.cli.input.job_options import given, input_option, job_options, lines_option, script_option
 from rota.cli.input.selectors import files
 from rota.cli.render.printing import print_err
 
@@ -42,6 +42,8 @@ _RESUME: Final = "go on with 'rota manager start' and 'rota wait'"
     help="How output is printed: per job when it has ended, line by line as it comes, or not at all.",
 )
 @click.option("--keep-order", is_flag=True, help="Print outputs in the order of the input.")
+@script_option
+@lines_option
 @input_option
 @click.option("--dry-run", is_flag=True, help="Check the input and show what would be added; add nothing.")
 @click.option("--no-start", is_flag=True, help="Do not start a manager if there is none.")
@@ -60,6 +62,8 @@ def run(
     dry_run: bool,
     no_start: bool,
     source: str | None,
+    script: str | None,
+    lines: bool,
     interactive: bool,
     **options: Any,
 ) -> int:
@@ -67,7 +71,9 @@ def run(
 
     FILE (or stdin) holds one command a line, one JSON object a line, a command followed by a tab and a JSON
     object, or one JSON array of objects. Blank lines and lines that begin with # are skipped. A command after --
-    is one job: several words are executed directly, a single word by the shell.
+    is one job: several words are executed directly, a single word by the shell. A script is one job with
+    --script: its text is stored with the job, lines like "#ROTA --mem 4G" at its top are options, and the command
+    line overrides them.
 
     The output of the jobs goes to stdout and stderr, one job after the other; that of a single job is shown
     live. Output is passed on in full, even beyond the setting keep_output. If the reader is slow, output is
@@ -84,6 +90,7 @@ def run(
       rota run commands.txt
       ls *.dat | sed 's/.*/gzip &/' | rota run --mem 200M
       rota run --cpus 4 -- make -j4
+      rota run --script analysis.py
       rota run --keep-order --output grouped commands.txt > results
     """
     from rota.cli.session.submission import Submission
@@ -92,6 +99,8 @@ def run(
     if interactive:
         from rota.cli.session.interactive import run_interactive
 
+        if script or lines:
+            raise BadInput("--script and --lines do not go with -I", hint="give the command after --")
         if dry_run:
             raise BadInput("--dry-run does not go with -I", hint="see when it would start: rota plan")
 
@@ -99,7 +108,17 @@ def run(
     if keep_order and output == "line":
         raise BadInput("--keep-order needs whole outputs", hint="use it with --output grouped")
     how = {"may_start": not no_start, "check": dry_run, "idle": True}
-    jobs = Submission(call, file=file, command=command, fields=given(options), retries=0, input=source, **how)
+    jobs = Submission(
+        call,
+        file=file,
+        command=command,
+        fields=given(options),
+        script=script,
+        lines=lines,
+        retries=0,
+        input=source,
+        **how,
+    )
     if dry_run:
         from rota.cli.commands.jobs.add import preview
 
