@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from rota.plan.need import LimitUse, Need
 from rota.plan.placement.queue import Offer, rank_of
-from rota.plan.size import Size
+from rota.plan.size import Floor, Size
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,8 @@ class Asked:
     queue: str = "default"
     priority: int = 0
     size: Size = field(default_factory=Size)
+    given: tuple[str, ...] = ()
+    override: str = ""
     walltime_s: float | None = None
     limits: tuple[LimitUse, ...] = ()
     request: tuple[str, ...] = ()
@@ -43,6 +45,9 @@ class Job:
     spec: Asked
     spec_id: int = 1
     submitted_at: float = 0.0
+    learning_group: str = "prog"
+    floor: Floor | None = None
+    input_bytes: int | None = None
 
     @property
     def need(self) -> Need:

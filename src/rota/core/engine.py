@@ -9,8 +9,6 @@ What an event means, and what happens as time passes, is registered by features 
 
 from __future__ import annotations
 
-from functools import partial
-
 from rota.core import events
 from rota.core.attempts.grants import grant_leases
 from rota.core.bugs.quarantine import screened
@@ -18,7 +16,6 @@ from rota.core.bugs.undecided import Undecided
 from rota.core.effects import Refuse
 from rota.core.feature import Features
 from rota.core.features import BUILT_IN
-from rota.core.learning import estimate
 from rota.core.site import manager_pause, plan_news
 from rota.core.turn import Turn
 from rota.core.world import StepCallbacks, World
@@ -30,7 +27,6 @@ class Engine:
 
     def __init__(self, world: World, *, features: Features = BUILT_IN) -> None:
         self.world = world
-        world.placement.needs = partial(estimate.need_now, world)
         world.on_site = world.placement.site_changed
         features.install(world)
         self._handlers = features.handlers

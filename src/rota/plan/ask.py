@@ -51,6 +51,14 @@ class Request(Protocol):
     @property
     def size(self) -> Size: ...
     @property
+    def given(self) -> tuple[str, ...]:
+        """Which of mem, disk and time the user gave."""
+
+    @property
+    def override(self) -> str:
+        """Whether learned values replace those; empty: higher ones do."""
+
+    @property
     def walltime_s(self) -> float | None: ...
     @property
     def limits(self) -> tuple[LimitUse, ...]: ...

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.core.learning.figures import with_margin
 from rota.core.learning.learned_view import describe, histogram
-from rota.core.learning.model import FAILURE_COUNTS_FOR, KEPT_FAILURES, Model, with_margin
+from rota.core.learning.model import FAILURE_COUNTS_FOR, KEPT_FAILURES, Model
 from rota.core.learning.next_attempt_size import Decision, Override, after_failure, decide, round_mem, round_time
 from rota.core.learning.observation import RESOURCES, Observation, Resource, at_most
 from rota.core.learning.percentile import ERA, KEPT

@@ -14,6 +14,7 @@ from rota.core.attempts.preparation import go_on, must_prepare
 from rota.core.attempts.seats import take_lease, take_seat
 from rota.core.effects import SendWork
 from rota.core.jobs.job import Lease
+from rota.core.learning.estimate import resize
 from rota.core.site.plan_facts import inform
 from rota.core.states import State
 from rota.core.turn import Turn
@@ -28,6 +29,8 @@ def grant_leases(world: World, turn: Turn) -> None:
     again = _seats_for_unseated(world, turn)
     inform(world, turn.wall)
     decided = world.placement.place(turn.mono, turn.wall)
+    if world.placement.resized:
+        resize(world, world.placement.take_resized())
     if not again and not decided:
         return
     work: dict[str, SendWork] = {}

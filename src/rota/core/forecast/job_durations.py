@@ -7,7 +7,6 @@ from rota.core.attempts import suspension_phases
 from rota.core.forecast.expectation import NO_ESTIMATE, OVERDUE, Expected, ForecastSnapshot
 from rota.core.jobs.job import Job
 from rota.core.learning.durations import usual_s
-from rota.core.learning.estimate import learning_group
 from rota.core.states import State
 
 
@@ -31,7 +30,7 @@ class JobDurations:
 
     def _times(self, job: Job) -> list[float]:
         """Durations of similar jobs: of its learning group, those for which as much time was asked."""
-        like = (learning_group(job), asked_s(job.spec, None))
+        like = (job.learning_group, asked_s(job.spec, None))
         found = self._seen.get(like)
         if found is None:
             model = self._taken.world.models.get(like[0])

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from rota.core.jobs.command import Command
 from rota.core.jobs.spec_record import SpecRecord
+from rota.core.learning.program import program_of
 from rota.core.output.output_report import OutputReport
 from rota.core.states import State
 from rota.plan.language.types import HOLDERS
@@ -174,6 +175,11 @@ class Job(Struct, gc=False):
     def need(self) -> Need:
         spec = self.spec
         return Need(self.learned or spec.size, spec.limits, self.spec_id if spec.on_terms else 0)
+
+    @property
+    def learning_group(self) -> str:
+        """Jobs of one learning group need about the same."""
+        return self.spec.learn or program_of(self.cmd)
 
     @property
     def rank_key(self) -> RankKey:

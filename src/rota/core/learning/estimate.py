@@ -12,9 +12,8 @@ from rota.core.effects import SendReply
 from rota.core.events import LearningForgotten
 from rota.core.jobs.job import Job, Outcome
 from rota.core.learning.model import CachedSize, Model
-from rota.core.learning.next_attempt_size import Decision, advice, after_failure, decide
+from rota.core.learning.next_attempt_size import Decision, LearnedSizes, advice, after_failure, decide
 from rota.core.learning.observation import LACKED, Observation, at_most, to_row
-from rota.core.learning.program import program_of
 from rota.core.restart import Restart
 from rota.core.turn import Turn
 from rota.core.world import World
@@ -31,11 +30,6 @@ _MOST = 1 << 46
 _TEACH_NOTHING = frozenset({"lost", "kill_requested", "not_found", "preempted"})
 
 
-def learning_group(job: Job) -> str:
-    """The learning group of a job."""
-    return job.spec.learn or program_of(job.cmd)
-
-
 def decision(world: World, job: Job) -> Decision:
     """The size of the job's next attempt, with what was learned."""
     spec = job.spec
@@ -43,7 +37,7 @@ def decision(world: World, job: Job) -> Decision:
         spec.size,
         given=frozenset(spec.given),
         override=spec.override,  # type: ignore[arg-type]  # checked when it was added
-        model=world.models.get(learning_group(job)),
+        model=world.models.get(job.learning_group),
         floor=job.floor,
         largest=world.largest,
         input_bytes=job.input_bytes,
@@ -69,7 +63,7 @@ def _learned(world: World, job: Job) -> Size | None:
 
 def _cached_size(world: World, job: Job) -> Size | None:
     """The learned size of an ordinary job, from a cache: percentiles move slowly, while jobs end one by one."""
-    name = learning_group(job)
+    name = job.learning_group
     model = world.models.get(name)
     if model is None:
         return None
@@ -83,11 +77,11 @@ def _cached_size(world: World, job: Job) -> Size | None:
     return known.learned
 
 
-def need_now(world: World, id: int) -> Need:
-    """What a waiting job needs, with everything learned since it became ready."""
-    job = world.jobs[id]
-    estimate(world, job)
-    return job.need
+def resize(world: World, sizes: dict[int, Size]) -> None:
+    """Waiting jobs have other sizes, the placement found, by what was learned since they were offered."""
+    for id, size in sizes.items():
+        job = world.jobs[id]
+        job.learned = None if size == job.spec.size else world.sizes.setdefault(size, size)
 
 
 def offer(world: World, jobs: list[Job]) -> None:
@@ -99,7 +93,7 @@ def offer(world: World, jobs: list[Job]) -> None:
     usual: dict[str, Size | None] = {}  #: learning group → learned size of its ordinary jobs
     by_size: dict[Size | None, list[int]] = {}
     for job in jobs:
-        name = learning_group(job)
+        name = job.learning_group
         if job.input_bytes is not None or job.floor is not None or name not in usual:
             estimate(world, job)
             if job.input_bytes is None and job.floor is None:
@@ -151,7 +145,7 @@ def learn(
         size.disk,
         given_s(job.spec, size, given),
     )
-    name = learning_group(job)
+    name = job.learning_group
     model = model_of(world, name)
     place = model.observe(seen)
     asked_for = observed_asked(job.spec, given)
@@ -159,11 +153,11 @@ def learn(
     if code is None:
         model.took(asked_for[2], elapsed_s)
     if code in LACKED:
-        world.placement.sizes_changed()
+        world.placement.learned(name, LearnedSizes(model, world.largest))
     elif place & (place + 1) == 0 and (advised := advice(model)) != model.last_advice:
         # Compared after 1, 2, 4, 8… successes.
         model.last_advice = advised
-        world.placement.sizes_changed()
+        world.placement.learned(name, LearnedSizes(model, world.largest))
     if code is not None and lacked:
         job.floor = after_failure(
             code,
@@ -182,7 +176,9 @@ def model_of(world: World, name: str) -> Model:
     if model is None:
         model = Model()
         if len(models) >= MOST_MODELS:
-            del models[next(iter(models))]
+            oldest = next(iter(models))
+            del models[oldest]
+            world.placement.learned(oldest, None)
     models[name] = model  # most recently used last
     return model
 
@@ -207,6 +203,7 @@ def on_learning_forgotten(world: World, turn: Turn, event: LearningForgotten) ->
         raise NotFound(f"nothing was learned about '{unknown[0]}'", hint="list what was with 'rota learn'")
     for name in event.names:
         del world.models[name]
+        world.placement.learned(name, None)
         turn.changes.observations = [row for row in turn.changes.observations if row[0] != name]
         turn.changes.forgotten.append((name,))
     turn.effects.append(SendReply(event.by, None))

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from rota.core.learning.figures import Figures
 from rota.core.learning.observation import COMPLETE, LACKED, RESOURCES, Observation, Resource, Row, to_row
 from rota.core.learning.percentile import ERA, KEPT, DecayingValues, first_era
 from rota.core.learning.regression import MAX_POINTS, FittedLine, fit
@@ -27,16 +28,6 @@ KEPT_FAILURES: Final = 64
 KEPT_TIMES: Final = 64
 #: Successes after which the line is fitted again.
 LINE_EVERY: Final = 16
-
-_MB100: Final = 100 * 10**6
-_MINUTE: Final = 60.0
-
-
-def with_margin(resource: Resource, value: float) -> float:
-    """Add the safety margin."""
-    if resource == "time":
-        return value + max(value / 4, _MINUTE)
-    return value + max(value / 10, _MB100 if resource == "mem" else 0)
 
 
 def _row_order(row: Row) -> tuple[int, bool, float]:
@@ -166,35 +157,31 @@ class Model:
                     until = place + FAILURE_COUNTS_FOR
         return until
 
-    def recommend(self, resource: Resource, *, asked: float, input_bytes: int | None = None) -> float | None:
-        """How much the next job should get, not rounded; None: nothing is known.
+    def figures(self, resource: Resource, *, line: bool = True) -> Figures:
+        """All that recommendations for this resource depend on now; `line`: also for jobs with an input size."""
+        key = (resource, line)
+        known = self.memo.get(key)
+        if isinstance(known, Figures):
+            return known
+        values, enough = self.values(resource), self.count(resource) >= MIN_SUCCESSES
+        figures = self.memo[key] = Figures(
+            resource,
+            enough,
+            values.largest() if values else 0.0,
+            self._percentile(resource) if enough else (0.0, 0.0),
+            tuple((seen.too_small(), seen.input_bytes) for seen in self.counting(resource)),
+            self.line(resource) if line else None,
+        )
+        return figures
 
-        With fewer than three successes it is what was asked, or more if more was seen. Upper bounds can lower it
-        below what was asked, but never raise it.
-        """
-        values = self.values(resource)
-        line = self.line(resource) if input_bytes is not None else None
-        proven = self._proven(resource, input_bytes if line is not None else None)
-        if self.count(resource) < MIN_SUCCESSES:
-            seen = max(proven, values.largest() if values else 0.0)
-            if not seen:
-                return None
-            return asked if seen <= asked and proven < asked else max(asked, with_margin(resource, seen))
-        if line is not None and input_bytes is not None:
-            return max(proven, with_margin(resource, line.at(input_bytes)))
-        least, most = self._percentile(resource)
-        if least == most:
-            return max(proven, with_margin(resource, most))
-        # The truth lies between the two; what was asked is as good a guess as any in between.
-        needed = max(asked, with_margin(resource, least) if least else 0.0)
-        return max(proven, min(needed, with_margin(resource, most)))
+    def recommend(self, resource: Resource, *, asked: float, input_bytes: int | None = None) -> float | None:
+        """How much the next job should get, not rounded; None: nothing is known."""
+        return self.figures(resource, line=input_bytes is not None).recommend(asked, input_bytes)
 
     def at_most(self, resource: Resource) -> float | None:
         """The recommendation for a job that asked for more than it needs, not rounded; None: too little is
         known."""
-        if self.count(resource) < MIN_SUCCESSES:
-            return None
-        return max(self._proven(resource, None), with_margin(resource, self._percentile(resource)[1]))
+        return self.figures(resource, line=False).at_most()
 
     def _percentile(self, resource: Resource) -> tuple[float, float]:
         """The lowest and highest value that the percentile can have."""
@@ -218,12 +205,6 @@ class Model:
         if self._pending:
             self._fold()
         return self._values[resource]
-
-    def _proven(self, resource: Resource, input_bytes: int | None) -> float:
-        """What recent failures proved too small, for a job with this input size if given."""
-        if resource not in self._failures:
-            return 0.0
-        return max((seen.too_small() for seen in self.counting(resource, input_bytes)), default=0.0)
 
     def counting(self, resource: Resource, input_bytes: int | None = None) -> list[Observation]:
         """The failures for lack of this resource that still count.

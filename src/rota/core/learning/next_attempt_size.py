@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from rota.core.learning.model import MIN_SUCCESSES, Model
 from rota.core.learning.observation import LACKED, RESOURCES, Resource
+from rota.plan.ask import Request
 from rota.plan.size import Floor, Size
 from rota.units import MAX_BYTES, MAX_SECONDS
 
@@ -43,6 +44,35 @@ def round_time(seconds: float) -> float:
         if seconds <= limit:
             return limit
     return -(-seconds // _HOUR) * _HOUR
+
+
+class LearnedSizes:
+    """What a learning group has learned, as it was at one moment: the sizes of its jobs follow from it alone."""
+
+    __slots__ = ("_figures", "_known", "_largest")
+
+    def __init__(self, model: Model, largest: Size | None) -> None:
+        self._figures = {resource: model.figures(resource) for resource in RESOURCES}
+        self._largest = largest
+        self._known: dict[tuple[Size, tuple[str, ...], str], Size] = {}  #: of jobs without a floor or input size
+
+    def recommend(self, resource: Resource, *, asked: float, input_bytes: int | None = None) -> float | None:
+        return self._figures[resource].recommend(asked, input_bytes)
+
+    def size(self, request: Request, floor: Floor | None, input_bytes: int | None) -> Size:
+        """The size of the next attempt of a job with this request."""
+        usual = floor is None and input_bytes is None
+        key = (request.size, request.given, request.override)
+        found = self._known.get(key) if usual else None
+        if found is None:
+            override: Override = request.override  # type: ignore[assignment]  # checked when it was added
+            given = frozenset(request.given)
+            found = _decided(
+                request.size, given, override, self, floor or _NO_FLOOR, self._largest, input_bytes
+            ).used
+            if usual and len(self._known) < _REMEMBERED:
+                self._known[key] = found
+        return found
 
 
 _NO_FLOOR: Final = Floor()
@@ -136,7 +166,7 @@ def _decided(
     asked: Size,
     given: frozenset[str],
     override: Override,
-    model: Model | None,
+    model: Model | LearnedSizes | None,
     floor: Floor,
     largest: Size | None,
     input_bytes: int | None,

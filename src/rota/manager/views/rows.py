@@ -16,7 +16,6 @@ from rota.core.jobs.explain import MOST_BLOCKERS, Explanation
 from rota.core.jobs.job import Condition, Job, Outcome, Parent, Reason, Spec
 from rota.core.jobs.reason_texts import sentence
 from rota.core.jobs.report_groups import names_of
-from rota.core.learning.estimate import learning_group
 from rota.core.site import promised_starts
 from rota.core.states import WAITING, State
 from rota.core.stored import StoredAttempt, StoredJob, job_from_row
@@ -142,7 +141,7 @@ def view(
         array_index=element.index if element else None,
         asked=taken(spec.size, spec, walltime_s),
         asked_priority=_asked_priority(job.spec),
-        learn=learning_group(job),
+        learn=job.learning_group,
         input_bytes=job.input_bytes,
         given=[*spec.given, *(("time",) if walltime_s is not None and "time" not in spec.given else ())],
         expected_end=ends,

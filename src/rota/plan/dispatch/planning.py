@@ -7,7 +7,7 @@ the queue. Only jobs that take no core are always packed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import inf
 
 from rota.plan.ask import Ask
@@ -24,7 +24,7 @@ from rota.plan.placement.decisions import Decision, News, Opened
 from rota.plan.placement.explanation import Outlook, Planned, Waiting
 from rota.plan.placement.facts import Lacks, Rules
 from rota.plan.placement.leases import Away, Held, Reserved
-from rota.plan.placement.queue import Entrant, Offer, RankKey
+from rota.plan.placement.queue import Entrant, LearnedSizes, Offer, RankKey
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.sleeping_hosts import next_starts
 from rota.plan.policy.limits import Limits
@@ -54,14 +54,6 @@ class Planning:
     # -- passed on to the packing
 
     @property
-    def needs(self) -> Callable[[int], Need] | None:
-        return self._packing.needs
-
-    @needs.setter
-    def needs(self, needs: Callable[[int], Need] | None) -> None:
-        self._packing.needs = needs
-
-    @property
     def ahead(self) -> bool:
         return self._packing.ahead
 
@@ -88,8 +80,15 @@ class Planning:
     def refusal(self, size: Size) -> str | None:
         return self._packing.refusal(size)
 
-    def sizes_changed(self) -> None:
-        self._packing.sizes_changed()
+    def learned(self, group: str, sizes: LearnedSizes | None) -> None:
+        self._packing.learned(group, sizes)
+
+    @property
+    def resized(self) -> dict[int, Size]:
+        return self._packing.resized
+
+    def take_resized(self) -> dict[int, Size]:
+        return self._packing.take_resized()
 
     def limit_changed(self, name: str) -> None:
         self._packing.limit_changed(name)
@@ -128,7 +127,7 @@ class Planning:
 
     @entrants.setter
     def entrants(self, entrants: Mapping[int, Entrant]) -> None:
-        self._asks.entrants = entrants
+        self._asks.entrants = self._packing.entrants = entrants
 
     def offer(self, offer: Offer) -> None:
         need = offer.need

@@ -8,7 +8,7 @@ a limit keeps from starting is parked in the queue of that limit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush
 
 from rota.plan.need import Need
@@ -20,7 +20,7 @@ from rota.plan.packing.packing_reasons import jobs_before, limit_reasons, no_roo
 from rota.plan.packing.shadow_time import Shadows
 from rota.plan.placement.decisions import Decision, Opened, Placed
 from rota.plan.placement.explanation import Waiting
-from rota.plan.placement.queue import RankKey
+from rota.plan.placement.queue import Entrant, LearnedSizes, RankKey
 from rota.plan.policy.limits import Limits
 from rota.plan.reasons import Waits
 from rota.plan.size import Capacity, Size
@@ -39,8 +39,10 @@ class Packing:
         self._shadows = Shadows()
         self._limit_queues = LimitQueues(self.limits, self._hosts, self._size_classes, self._shadows)
         self._job_classes: dict[tuple[RankKey, Need], JobClass] = {}
-        self._sizes = 0  #: counts changes of the needs of waiting jobs
-        self.needs: Callable[[int], Need] | None = None
+        self._sizes = 0  #: counts what was learned
+        self.entrants: Mapping[int, Entrant] = {}
+        self._learned: dict[str, LearnedSizes] = {}  #: by learning group
+        self.resized: dict[int, Size] = {}  #: jobs that moved to another job class since the last `take_resized`
         self.ahead = True  #: may jobs be leased before there is a seat for them?
 
     # -- hosts
@@ -83,9 +85,17 @@ class Packing:
         elif head != job_class.head():
             self._limit_queues.moved_up(job_class)
 
-    def sizes_changed(self) -> None:
-        """The needs of waiting jobs may have changed since they were offered."""
-        self._sizes += 1
+    def learned(self, group: str, sizes: LearnedSizes | None) -> None:
+        """The sizes of waiting jobs of this learning group may have changed since they were offered."""
+        if sizes is None:
+            self._learned.pop(group, None)
+        else:
+            self._learned[group] = sizes
+            self._sizes += 1
+
+    def take_resized(self) -> dict[int, Size]:
+        resized, self.resized = self.resized, {}
+        return resized
 
     def limit_changed(self, name: str) -> None:
         """A limit was declared anew, opened or closed: try all job classes again that use it."""
@@ -157,19 +167,18 @@ class Packing:
         return True
 
     def _moved(self, size_class: SizeClass, job_class: JobClass) -> bool:
-        """Ask for the first job's need again before it is leased. True if it moved to another job class.
+        """Look at the first job's size again before it is leased. True if it moved to another job class.
 
-        Needs are learned from similar jobs while a job waits. Only the first of a job class is asked about, and a
+        Sizes are learned from similar jobs while a job waits. Only the first of a job class is looked at, and a
         few after it if it moves: the cost does not depend on how many wait.
         """
-        if self.needs is None:
-            return False
         moved: dict[Need, list[int]] = {}
         for _ in range(MOVED_MAX):
             job = job_class.heap[0]
-            need = self.needs(job)
+            need = self._need_now(job, job_class.need)
             if need == job_class.need:
                 break
+            self.resized[job] = need.size
             self._pop(size_class, job_class)
             moved.setdefault(need, []).append(job)
             if job_class.head() is None:
@@ -177,6 +186,14 @@ class Packing:
         for need, jobs in moved.items():
             self.offer(need, job_class.key, jobs)
         return bool(moved)
+
+    def _need_now(self, job: int, need: Need) -> Need:
+        """The need of a waiting job that had this need when it was offered."""
+        entrant = self.entrants[job]
+        sizes = self._learned.get(entrant.learning_group)
+        if sizes is None:
+            return need
+        return Need(sizes.size(entrant.spec, entrant.floor, entrant.input_bytes), need.limits, need.terms)
 
     def _choose(
         self, size_class: SizeClass, job_class: JobClass, host: Host, now: float, *, ahead: bool = False

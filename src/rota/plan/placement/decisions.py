@@ -94,6 +94,13 @@ class Decisions(Protocol):
     def place(self, now: float, wall: float) -> list[Decision]:
         """What begins now, in order of rank."""
 
+    @property
+    def resized(self) -> dict[int, Size]:
+        """Waiting jobs that were found to have other sizes, by what their group has learned."""
+
+    def take_resized(self) -> dict[int, Size]:
+        """The same, since the last call."""
+
     def rejection(self, ask: Ask, wall: float) -> str | None:
         """Why a reservation that is asked for now would not be granted, or None."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from rota.plan.ask import Request
 from rota.plan.need import Need
 from rota.plan.policy.limits import Limits
+from rota.plan.size import Floor, Size
 
 
 class RankKey(NamedTuple):
@@ -54,6 +55,21 @@ class Entrant(Protocol):
 
     @property
     def submitted_at(self) -> float: ...
+    @property
+    def learning_group(self) -> str: ...
+    @property
+    def floor(self) -> Floor | None:
+        """The least it asks for after its own failures."""
+
+    @property
+    def input_bytes(self) -> int | None: ...
+
+
+class LearnedSizes(Protocol):
+    """What a learning group has learned: a record that never changes."""
+
+    def size(self, request: Request, floor: Floor | None, input_bytes: int | None) -> Size:
+        """The size of the next attempt of such a job."""
 
 
 class Queue(Protocol):
@@ -69,10 +85,9 @@ class Queue(Protocol):
     def withdraw(self, need: Need, rank: RankKey, job: int) -> None:
         """This job no longer waits. Need and rank are those with which it was offered."""
 
-    needs: Callable[[int], Need] | None  #: what a waiting job needs now; asked before it is chosen
-
-    def sizes_changed(self) -> None:
-        """What jobs need may have changed since they were offered."""
+    def learned(self, group: str, sizes: LearnedSizes | None) -> None:
+        """A learning group has learned this; None: it was forgotten. Jobs that wait get their sizes from it before
+        they begin (`Decisions.resized`)."""
 
     def limit_changed(self, name: str) -> None:
         """A limit in `limits` was declared anew, or its hours began or ended."""
