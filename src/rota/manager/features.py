@@ -11,10 +11,16 @@ from rota.core.features import BUILT_IN as ENGINE
 from rota.errors import Bug
 from rota.manager.feature import FeatureService, ManagerFeature, Perform, Serve, Services
 from rota.manager.host import energy, server_hooks
+from rota.manager.peers import attempt_orders
 from rota.wire.operations import Operations
 from rota.wire.views import AttentionView
 
-BUILT_IN: Final[tuple[ManagerFeature, ...]] = (energy.FEATURE, server_hooks.FEATURE)
+BUILT_IN: Final[tuple[ManagerFeature, ...]] = (
+    server_hooks.FEATURE,
+    attempt_orders.SUSPENSION,
+    attempt_orders.WALLTIMES,
+    energy.FEATURE,
+)
 
 
 def engine_features(features: Iterable[ManagerFeature]) -> Features:

@@ -130,15 +130,9 @@ class Performer:
             case e.KillAttempts(runner, leases):
                 if peer := self._runners.peer_of(runner):
                     peer.send(m.Kill([LeaseRef(*lease) for lease in leases], effect.checkpoint))
-            case e.SuspendAttempts(runner, leases, on):
-                if peer := self._runners.peer_of(runner):
-                    peer.send(m.Suspend([LeaseRef(*lease) for lease in leases], on))
             case e.SignalAttempts(runner, leases, signal, everything):
                 if peer := self._runners.peer_of(runner):
                     peer.send(m.Signal([LeaseRef(*lease) for lease in leases], signal, everything))
-            case e.ChangeWalltime(runner, lease, walltime_s):
-                if peer := self._runners.peer_of(runner):
-                    peer.send(m.SetWalltime(LeaseRef(*lease), walltime_s))
             case e.RemoveSegments(segments):
                 self._pruner.remove(segments)
             case e.RecallLeases(runner, leases):
