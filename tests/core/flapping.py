@@ -18,7 +18,7 @@ from rota.core.jobs.job import Outcome
 from rota.core.machines.runners import ORPHAN_MARGIN_S
 from rota.core.states import TERMINAL, State
 from rota.core.turn import Batch
-from rota.core.world import Timeouts
+from rota.core.world import EngineSettings
 from rota.plan.size import Size
 from tests.core.machine import GIB, LOST_AFTER_S, Entry, Machine, spec
 from tests.core.runners import ModelRunner
@@ -51,7 +51,7 @@ class DayMachine(Machine):
 
     def _boot(self) -> None:
         super()._boot()
-        self.world.timeouts = Timeouts(lost_after_s=LOST_AFTER_S, orphan_after_s=self.orphan_after_s)
+        self.world.settings = EngineSettings(lost_after_s=LOST_AFTER_S, orphan_after_s=self.orphan_after_s)
         self.engine = Engine(self.world)
 
     def _record(self, batch: Batch) -> None:

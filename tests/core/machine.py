@@ -32,7 +32,7 @@ from rota.core.states import LEASED, RETRYABLE, TERMINAL, State
 from rota.core.stored import StoreSnapshot, job_from_row
 from rota.core.submit.identity import key_maker
 from rota.core.turn import Batch, Turn
-from rota.core.world import NO_JOB, Timeouts, World, evict_finished
+from rota.core.world import NO_JOB, EngineSettings, World, evict_finished
 from rota.errors import RotaError
 from rota.manager.submit.redefinition import look_up_redefinition
 from rota.plan.dispatch.planning import Planning
@@ -109,8 +109,8 @@ class Machine:
         snapshot = self.store.load()
         self.store.commit(starting_changes(snapshot))
         self.world = self._recover(snapshot)
-        self.world.special_hosts = dict.fromkeys(("deploy", "cosystem"), next(iter(self.capacity), ""))
-        self.world.timeouts = Timeouts(lost_after_s=LOST_AFTER_S)
+        special = dict.fromkeys(("deploy", "cosystem"), next(iter(self.capacity), ""))
+        self.world.settings = EngineSettings(lost_after_s=LOST_AFTER_S, special_hosts=special)
         self.engine = Engine(self.world, features=self.features)
         self._spec_ids = {each: n for n, each in snapshot.specs.items()}
 

@@ -17,6 +17,7 @@ from rota.core.machines.energy_rules import EnergyRules
 from rota.core.site.plan_facts import leases_out, rules_now
 from rota.core.site.reservations import Reservations
 from rota.core.states import State
+from rota.core.world import EngineSettings
 from rota.errors import BadInput, NeverFits, NotGranted
 from rota.manager.views import nodes
 from rota.plan.ask import Ask, ask_of
@@ -766,7 +767,7 @@ def low_job(m: Machine, **fields: Any) -> int:
 
 
 def test_a_besteffort_job_leaves_so_early_that_a_reservation_begins_on_time(m: Machine) -> None:
-    m.world.vacate_times = VacateTimes(checkpoint_s=30.0, grace_s=5.0)
+    m.world.settings = EngineSettings(vacate_times=VacateTimes(checkpoint_s=30.0, grace_s=5.0))
     low = low_job(m, checkpoint_s=60.0)
     start = m.wall + 100
     reserved = add(m, request="core=2,walltime=0:10:0", at=start)
@@ -803,13 +804,13 @@ def test_a_job_without_a_checkpoint_leaves_later_than_one_that_writes_one(m: Mac
 
 
 def test_who_must_leave_for_a_reservation_is_told_though_the_manager_crashed_meanwhile(m: Machine) -> None:
-    m.world.vacate_times = VacateTimes(checkpoint_s=30.0, grace_s=5.0)
+    m.world.settings = EngineSettings(vacate_times=VacateTimes(checkpoint_s=30.0, grace_s=5.0))
     low = low_job(m, checkpoint_s=60.0)
     start = m.wall + 100
     reserved = add(m, request="core=2,walltime=0:10:0", at=start)
     m.advance(50.0)
     m.crash()
-    m.world.vacate_times = VacateTimes(checkpoint_s=30.0, grace_s=5.0)
+    m.world.settings = EngineSettings(vacate_times=VacateTimes(checkpoint_s=30.0, grace_s=5.0))
     (model,) = m.runners.values()
     m.join(model)
     m.pump()
@@ -846,7 +847,7 @@ def test_a_reservation_that_begins_with_fewer_nodes_says_which_are_missing_and_w
     assert reason.message == (
         "its time has come, but 2 of its 4 cores are missing: h2 is drained; it begins with the others in 4m50s"
     )
-    m.advance(m.world.patience_s)
+    m.advance(m.world.settings.patience_s)
     m.pump()
     assert running(m) == {job}
     said = "began with 2 of 4 cores on 1 of 2 nodes: h2 is drained"

@@ -90,12 +90,15 @@ class Runner:
         return self.notes[job] <= _MOST_NOTES
 
 
-class Timeouts(Struct, frozen=True, kw_only=True):
-    """How long silence lasts before something follows from it."""
+class EngineSettings(Struct, frozen=True, kw_only=True):
+    """Settings that shared paths use. Those of a feature are in its state."""
 
-    lost_after_s: float = 60.0  #: the jobs of a silent runner are lost
-    dead_after_s: float = 3600.0  #: its host is shown as dead
-    orphan_after_s: float = 7 * 86400.0  #: a runner without a manager has ended its jobs itself
+    lost_after_s: float = 60.0  #: so long silent, and a runner's jobs are lost
+    dead_after_s: float = 3600.0  #: so long silent, and its host is shown as dead
+    orphan_after_s: float = 7 * 86400.0  #: so long without a manager, and a runner has ended its jobs itself
+    patience_s: float = PATIENCE_S  #: how long a reservation waits for missing resources
+    special_hosts: dict[str, str] = {}  #: job type → host on which its commands run
+    vacate_times: VacateTimes = VacateTimes()  #: how long jobs may take to make room for others
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -182,9 +185,6 @@ class World:
         self.runners: dict[str, Runner] = {}
         self.runner_at: dict[str, str] = {}  #: host → runner that gets new work
         self.runner_hosts: dict[str, str] = {}  #: runner → host, for every runner that ever joined
-        self.special_hosts: dict[str, str] = {}  #: job type → host on which its commands run
-        self.vacate_times = VacateTimes()  #: how long jobs may take to make room for others
-        self.patience_s = PATIENCE_S  #: how long a reservation waits for missing resources
         #: finished job → batches that must be committed before it may leave memory
         self.evicting: dict[int, int] = {}
         self.capacity: dict[str, Capacity] = {}
@@ -209,7 +209,7 @@ class World:
         self.zone: tzinfo = UTC  #: local time zone, for hours of the day
         self.draining = False
         self.stopping = False  #: the manager is shutting down: nothing starts any more
-        self.timeouts = Timeouts()
+        self.settings = EngineSettings()
         self.points = Points()
         #: Called when a feature comes into use, with the class of its state (`core.feature`).
         self.on_first_use: Callable[[type[Any]], None] | None = None

@@ -15,6 +15,7 @@ from rota.core.jobs.job import Outcome
 from rota.core.machines.fencing import to_fence
 from rota.core.machines.suspected_hosts import to_heal
 from rota.core.states import State
+from rota.core.world import EngineSettings
 from tests.core.machine import LOST_AFTER_S, Entry, Machine, spec
 from tests.core.runners import ModelRunner
 from tests.core.test_planned import add, given, reason, running, site
@@ -337,7 +338,7 @@ def test_a_besteffort_noop_makes_room_at_once(m: Scripted) -> None:
 
 
 def test_a_deploy_job_holds_resources_here_and_runs_there(m: Scripted) -> None:
-    m.world.special_hosts["deploy"] = "h2"
+    m.world.settings.special_hosts["deploy"] = "h2"
     job = add(m, request="core=2", where="host = 'h1'", types=("deploy",))
     assert sent_to(m, job).host == "h2"
     assert given(m, job) == "1-2"
@@ -355,7 +356,7 @@ def test_a_deploy_job_holds_resources_here_and_runs_there(m: Scripted) -> None:
 
 
 def test_a_deploy_job_waits_for_its_host_and_others_do_not_wait_for_it(m: Scripted) -> None:
-    m.world.special_hosts["deploy"] = "h2"
+    m.world.settings.special_hosts["deploy"] = "h2"
     m.disconnect(runner_of(m, "h2"))
     job = add(m, request="core=1", types=("deploy",))
     plain = add(m, request="core=1")
@@ -367,7 +368,7 @@ def test_a_deploy_job_waits_for_its_host_and_others_do_not_wait_for_it(m: Script
 
 
 def test_only_jobs_that_run_on_their_nodes_end_when_these_are_said_to_be_gone(m: Scripted) -> None:
-    m.world.special_hosts |= {"deploy": "h2", "cosystem": "h2"}
+    m.world.settings.special_hosts.update(deploy="h2", cosystem="h2")
     kinds = {kind: add(m, size=spec().size, where="host = 'h1'", types=(kind,)) for kind in ("cosystem", "deploy")}
     site(m, ("host", "h1", {"state": "dead"}))
     m.pump()
@@ -519,7 +520,7 @@ def test_exit_99_of_a_job_that_is_being_killed_is_its_end(m: Scripted) -> None:
 
 
 def test_a_reservation_of_two_hosts_begins_on_the_one_that_is_there_and_ends_on_time(m: Scripted) -> None:
-    m.world.patience_s = 120.0
+    m.world.settings = EngineSettings(patience_s=120.0)
     job = add(m, request="host=2,walltime=0:10:0", at=m.wall + 100)
     m.disconnect(runner_of(m, "h2"))
     m.advance(100.0)

@@ -262,8 +262,8 @@ def check_silence(world: World, turn: Turn) -> None:
 
     Lost means unknown, not dead: such jobs keep their resources.
     """
-    lost_after_s, dead_after_s = world.timeouts.lost_after_s, world.timeouts.dead_after_s
-    given_up_after_s = world.timeouts.orphan_after_s + ORPHAN_MARGIN_S
+    lost_after_s, dead_after_s = world.settings.lost_after_s, world.settings.dead_after_s
+    given_up_after_s = world.settings.orphan_after_s + ORPHAN_MARGIN_S
     for runner in list(world.runners.values()):
         if runner.silent and turn.mono - runner.heard_at > given_up_after_s:
             _give_up(world, turn, runner, f"no word for {given_up_after_s:g} s")

@@ -62,9 +62,9 @@ def rules_now(world: World, wall: float) -> Rules:
         policy,
         usage_of(world, policy, wall),
         quotas_now(world, site),
-        world.patience_s,
-        world.special_hosts,
-        world.vacate_times,
+        world.settings.patience_s,
+        world.settings.special_hosts,
+        world.settings.vacate_times,
     )
 
 
@@ -104,6 +104,6 @@ def _ask_of_lease(world: World, job: Job, asks: dict[tuple[int, Size], Ask]) -> 
     size = job.spec.size if held else job.size  # what it holds, not what it takes where it executes
     ask = asks.get((job.spec_id, size))
     if ask is None:
-        leave_s = world.vacate_times.leave_s(job.spec)
+        leave_s = world.settings.vacate_times.leave_s(job.spec)
         ask = asks[job.spec_id, size] = ask_of(job.spec, size, leave_s=leave_s)
     return ask

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from rota.core.attempts.vacate_times import VacateTimes
-from rota.core.world import Timeouts, World
+from rota.core.world import EngineSettings
 from rota.settings import Settings
 
 
-def tell_engine(world: World, settings: Settings, *, own_host: str) -> None:
-    """Put these settings into the world."""
-    world.timeouts = Timeouts(
+def engine_settings(settings: Settings, *, own_host: str, hosts: Container[str]) -> EngineSettings:
+    """The engine's settings. `hosts`: those of this deployment, perhaps with the manager's own."""
+    own = own_host if own_host in hosts else ""
+    return EngineSettings(
         lost_after_s=settings.lost_after,
-        orphan_after_s=settings.orphan_after,
         dead_after_s=settings.dead_after,
+        orphan_after_s=settings.orphan_after,
+        patience_s=settings.reservation_patience,
+        special_hosts={"deploy": settings.deploy_host or own, "cosystem": settings.cosystem_host or own},
+        vacate_times=VacateTimes(
+            checkpoint_s=settings.checkpoint_grace,
+            grace_s=settings.grace,
+            epilogue_s=settings.hook_timeout if settings.epilogue else 0.0,
+        ),
     )
-    world.patience_s = settings.reservation_patience
-    world.vacate_times = VacateTimes(
-        checkpoint_s=settings.checkpoint_grace,
-        grace_s=settings.grace,
-        epilogue_s=settings.hook_timeout if settings.epilogue else 0.0,
-    )
-    own = own_host if own_host in world.capacity else ""
-    world.special_hosts = {
-        "deploy": settings.deploy_host or own,
-        "cosystem": settings.cosystem_host or own,
-    }

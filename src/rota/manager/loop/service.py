@@ -31,7 +31,7 @@ from rota.manager.loop import clock
 from rota.manager.loop.awake_clock import TICK_S, AwakeClock
 from rota.manager.loop.bugs import BugKeeper
 from rota.manager.loop.deployment import Deployment
-from rota.manager.loop.engine_settings import tell_engine
+from rota.manager.loop.engine_settings import engine_settings
 from rota.manager.loop.perform import Performer
 from rota.manager.loop.readers import Readers
 from rota.manager.loop.reexecution import LeftChildren, tell_clients
@@ -132,7 +132,7 @@ class Manager:
         self._pruner = Pruner(
             home.output, settings, outputs=self._outputs, readers=self._readers, happened=happened
         )
-        tell_engine(world, settings, own_host=hostname())
+        world.settings = engine_settings(settings, own_host=hostname(), hosts=world.capacity)
         self._features = ManagerFeatures(
             features,
             Services(
