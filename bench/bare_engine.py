@@ -18,6 +18,7 @@ from rota.core.effects import SendWork
 from rota.core.engine import Engine
 from rota.core.jobs.job import Condition, Outcome, Spec
 from rota.core.learning.estimate import largest_of
+from rota.core.rows import SpecRow
 from rota.core.submit.identity import key_maker
 from rota.core.turn import Batch, Turn
 from rota.core.world import World, evict_finished
@@ -124,7 +125,7 @@ class BareEngine:
         waits: defaultdict[int, list[events.EntryAfter]] = defaultdict(list)
         for entry, parent in after or ():
             waits[entry // _CHUNK].append(events.EntryAfter(entry, parent, Condition.OK, True))
-        new = [(self._spec_id(each), msgspec.json.encode(each).decode()) for each in specs]
+        new = [SpecRow(self._spec_id(each), msgspec.json.encode(each).decode()) for each in specs]
         self.step(events.LibraryGrew(specs=new, envs=[]))
         for first in range(0, len(cmds), _CHUNK):
             some = cmds[first : first + _CHUNK]

@@ -13,6 +13,7 @@ import msgspec
 
 from rota.core.changes import Changes
 from rota.core.jobs.job import Spec
+from rota.core.rows import AttemptRow, EndRow, EnvRow, JobRow, JobStateRow, SpecRow, SubmissionRow
 from rota.core.states import State
 from rota.store.sqlite.store import SqliteStore
 
@@ -44,9 +45,9 @@ def write_finished(home: Path, count: int, *, failed_every: int = 0, spread: Spr
         env, spec, first = known.next_env, known.next_spec, known.next_job
         data = b"BENCH=1"
         changes = Changes()
-        changes.envs.append((env, hashlib.sha256(data).hexdigest(), base64.b64encode(data).decode()))
+        changes.envs.append(EnvRow(env, hashlib.sha256(data).hexdigest(), base64.b64encode(data).decode()))
         changes.specs.append(
-            (spec, msgspec.json.encode(Spec(user=user, cwd="/", env=env, group="history")).decode())
+            SpecRow(spec, msgspec.json.encode(Spec(user=user, cwd="/", env=env, group="history")).decode())
         )
         store.commit(changes)
         for low in range(first, first + count, _BATCH):
@@ -61,22 +62,26 @@ def write_finished(home: Path, count: int, *, failed_every: int = 0, spread: Spr
 def _finished(ids: range, *, spec: int, user: str, failed_every: int, spread: Spread) -> Changes:
     """One submission whose jobs all ended."""
     changes, submission = Changes(), f"history-{ids.start}"
-    changes.submissions.append((submission, user, 1.0, len(ids), '{"added":[],"existing":[],"retried":[]}'))
+    changes.submissions.append(
+        SubmissionRow(submission, user, 1.0, len(ids), '{"added":[],"existing":[],"retried":[]}')
+    )
     for job in ids:
         at = spread.begin(job)
         key = hashlib.blake2b(b"history %d" % job, digest_size=16).hexdigest()
         cmd = f"echo the job with the number {job} was here"
         changes.jobs.append(
-            (job, key, submission, spec, "history", user, cmd, int(State.READY), at, at, *[None] * 6)
+            JobRow(job, key, submission, spec, "history", user, cmd, int(State.READY), at, at, None, None, None)
         )
-        changes.attempts.append((job, 1, job, "history", spread.host(job), at, spec, None, None))
+        changes.attempts.append(AttemptRow(job, 1, job, "history", spread.host(job), at, spec))
         state = State.FAILED if failed_every and job % failed_every == 0 else State.COMPLETE
-        verdict = (state.label, int(state is State.FAILED), None, None, None)
         end = at + spread.length_s
-        measured = (at, end, 0.01, 1 << 20, 0)
-        output = (None, None, 0, 0, 0, 0)
-        changes.ends.append((job, 1, *verdict, *measured, *output, None))
-        changes.job_states[job] = (job, int(state), 1, 1, None, at, end, *[None] * 3)
+        failed = int(state is State.FAILED)
+        changes.ends.append(
+            EndRow(
+                job, 1, state.label, failed, None, None, None, at, end, 0.01, 1 << 20, 0, None, None, 0, 0, 0, 0
+            )
+        )  # fmt: skip
+        changes.job_states[job] = JobStateRow(job, int(state), 1, 1, None, at, end, None, None, None)
         count = ("history", int(state))
         changes.tally[count] = changes.tally.get(count, 0) + 1
     return changes

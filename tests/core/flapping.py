@@ -57,11 +57,11 @@ class DayMachine(Machine):
     def _record(self, batch: Batch) -> None:
         super()._record(batch)
         for row in batch.changes.ends:
-            self.ends[row[0], row[1]] = (row[2], row[5])
-        for row in batch.changes.job_states.values():
-            if row[1] in TERMINAL:
-                self.settled[row[0]] += 1
-                assert self.settled[row[0]] == 1, f"job {row[0]} has two terminal records"
+            self.ends[row.job, row.number] = (row.outcome, row.reason_code)
+        for written in batch.changes.job_states.values():
+            if written.state in TERMINAL:
+                self.settled[written.job] += 1
+                assert self.settled[written.job] == 1, f"job {written.job} has two terminal records"
 
 
 class Day:

@@ -28,6 +28,7 @@ from rota.core.jobs.job import After, Condition, Job, Outcome, Parent, Spec
 from rota.core.recovery.recover import recover
 from rota.core.recovery.starting import starting_changes
 from rota.core.restart import Restart, first_seat
+from rota.core.rows import SpecRow
 from rota.core.states import LEASED, RETRYABLE, TERMINAL, State
 from rota.core.stored import StoreSnapshot, job_from_row
 from rota.core.submit.identity import key_maker
@@ -187,17 +188,17 @@ class Machine:
         return True
 
     def _record(self, batch: Batch) -> None:
-        voided = {(row[0], row[1]) for row in batch.changes.voids}
+        voided = {(row.job, row.number) for row in batch.changes.voids}
         assert not voided & self.witness.executed, f"said to be never executed, but was: {voided}"
-        ended = [(row[0], row[1]) for row in batch.changes.ends]
+        ended = [(row.job, row.number) for row in batch.changes.ends]
         both = [*ended, *voided]
         assert len(set(both)) == len(both), "an attempt's end is recorded twice in one batch"
         assert not self.recorded.intersection(both), "an attempt's end is recorded twice"
         self.recorded.update(both)
         for row in batch.changes.ends:
-            job = self.world.jobs.get(row[0])
-            if row[2] == "complete" and not (job is not None and job.spec.done_at_walltime):
-                assert (row[0], row[1]) in self.witness.succeeded, f"job {row[0]} did not succeed"
+            job = self.world.jobs.get(row.job)
+            if row.outcome == "complete" and not (job is not None and job.spec.done_at_walltime):
+                assert (row.job, row.number) in self.witness.succeeded, f"job {row.job} did not succeed"
 
     def _nothing_outlives_its_record(self) -> None:
         for row in self.store.jobs(list(self.witness.running)):
@@ -300,7 +301,7 @@ class Machine:
                 upload.specs.append(entry.spec)
             if entry.spec not in self._spec_ids:
                 self._spec_ids[entry.spec] = len(self._spec_ids) + 1
-                new.append((self._spec_ids[entry.spec], msgspec.json.encode(entry.spec).decode()))
+                new.append(SpecRow(self._spec_ids[entry.spec], msgspec.json.encode(entry.spec).decode()))
             spec_of.append(upload.specs.index(entry.spec))
             maker = key_maker(user=entry.spec.user, cwd=None if entry.spec.scratch else entry.spec.cwd)
             index = entry.element[1] if entry.element else None
@@ -391,7 +392,7 @@ class Machine:
             new = msgspec.structs.replace(job.spec, **fields)
             if new not in self._spec_ids:
                 self._spec_ids[new] = len(self._spec_ids) + 1
-                rows.append((self._spec_ids[new], msgspec.json.encode(new).decode()))
+                rows.append(SpecRow(self._spec_ids[new], msgspec.json.encode(new).decode()))
             specs[job.spec_id] = (self._spec_ids[new], new)
         redefinition = None
         if cmd is not None or after is not None or not {"cwd", "env"}.isdisjoint(fields):

@@ -15,6 +15,7 @@ from hypothesis.stateful import precondition, rule
 
 from rota.core import events
 from rota.core.jobs.job import Spec
+from rota.core.rows import SpecRow
 from rota.core.site.reservations import Reservations
 from rota.core.states import RETRYABLE, WAITING, State
 from rota.plan.need import LimitUse
@@ -143,7 +144,7 @@ class PlannedHistories(Histories):
             if found is not None:
                 new = msgspec.structs.replace(found.spec, **fields)
                 number = self.m._spec_ids.setdefault(new, len(self.m._spec_ids) + 1)
-                rows.append((number, msgspec.json.encode(new).decode()))
+                rows.append(SpecRow(number, msgspec.json.encode(new).decode()))
                 specs[found.spec_id] = (number, new)
         by = self.m.asker()
         self.m.happened(

@@ -13,6 +13,7 @@ from pathlib import Path
 from rows import SPEC, an_add, attempt_row, end_row, state_row
 
 from rota.core.changes import Changes
+from rota.core.rows import SpecRow
 from rota.core.states import State
 from rota.errors import StoreFailed, StoreFull
 from rota.store.sqlite.store import SqliteStore
@@ -29,7 +30,7 @@ def batch(k: int) -> Changes:
     made.tally = {("default", int(State.COMPLETE)): 5}
     made.meta = {"batch": str(k)}
     if k == 0:
-        made.specs = [(1, SPEC)]
+        made.specs = [SpecRow(1, SPEC)]
     return made
 
 

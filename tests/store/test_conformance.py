@@ -9,10 +9,11 @@ from rows import SPEC, a_world, an_add, attempt_row, changes, end_row, job_row, 
 from rota.core.jobs.job import After, Condition
 from rota.core.output.output_blocks import Output
 from rota.core.output.output_report import OutputReport
+from rota.core.rows import RunnerRow, SpecRow, SubmissionRow
 from rota.core.states import State
 from rota.core.stored import StoredAttempt
 from rota.errors import Bug, NotFound
-from rota.store.base import Clause, StoredSubmission
+from rota.store.base import Clause
 
 ALL = [Clause()]
 
@@ -30,7 +31,7 @@ def test_what_was_committed_is_loaded_after_reopening(store, reopen):
     assert [job.id for job in snapshot.jobs] == [2, 3]
     assert snapshot.outcomes == bytes([255, State.COMPLETE, 0, 0])
     assert [(a.job, a.number, a.token) for a in snapshot.open_attempts] == [(2, 1, 5)]
-    assert snapshot.runners == [("r1", "host1", "boot-1", 41, 12345, 999.5)]
+    assert snapshot.runners == [RunnerRow("r1", "host1", "boot-1", 41, 12345, 999.5)]
     assert snapshot.specs[1].cwd == "/home/ann"
     assert snapshot.env_ids == {"digest-1": 1}
     assert snapshot.tally == {("default", State.COMPLETE): 1}
@@ -72,8 +73,8 @@ def test_what_is_known_of_an_output_is_kept_with_where_it_lies(store, reopen):
 
 
 def test_pruned_segments_are_remembered(store, reopen):
-    store.commit(changes(pruned=[("seg-1",), ("seg-2",)]))
-    store.commit(changes(pruned=[("seg-1",)]))
+    store.commit(changes(pruned=["seg-1", "seg-2"]))
+    store.commit(changes(pruned=["seg-1"]))
     assert reopen(store).pruned({"seg-1", "seg-3"}) == {"seg-1"}
 
 
@@ -154,7 +155,7 @@ def test_a_submission_is_remembered_with_its_answer(store):
     store.commit(an_add(2, submission="b", at=6.0))
     store.commit(an_add(3, submission="c", at=7.0, user="bob"))
     store.commit(an_add(4, submission="d", at=8.0, answer=None))
-    assert store.submission("a") == StoredSubmission("a", "ann", 5.0, 1, '{"added": [1]}')
+    assert store.submission("a") == SubmissionRow("a", "ann", 5.0, 1, '{"added": [1]}')
     assert store.submission("none") is None
     assert store.submission("d").answer is None
     assert store.last_submission("ann").id == "b"
@@ -234,8 +235,8 @@ def test_jobs_are_found_by_name_and_by_its_beginning(store):
     made = an_add(1, 2, 3, 4)
     spec = msgspec.json.decode(SPEC)
     named = [spec, {**spec, "name": "blast"}, {**spec, "name": "blast2"}, {**spec, "name": "x\nblast"}]
-    made.specs = [(n, msgspec.json.encode(each).decode()) for n, each in enumerate(named, 1)]
-    made.jobs = [job_row(n, spec=n) for n in (1, 2, 3, 4)]
+    made.specs = [SpecRow(n, msgspec.json.encode(each).decode()) for n, each in enumerate(named, 1)]
+    made.jobs = [job_row(n, spec_id=n) for n in (1, 2, 3, 4)]
     store.commit(made)
     for clause, ids in [
         (Clause(name="blast"), [2]),
@@ -251,8 +252,8 @@ def test_jobs_are_found_by_queue_and_project(store):
     made = an_add(1, 2, 3)
     spec = msgspec.json.decode(SPEC)
     others = [{**spec, "queue": "night", "project": "p"}, {**spec, "queue": "night"}]
-    made.specs = [(n, msgspec.json.encode(each).decode()) for n, each in enumerate([spec, *others], 1)]
-    made.jobs = [job_row(n, spec=n) for n in (1, 2, 3)]
+    made.specs = [SpecRow(n, msgspec.json.encode(each).decode()) for n, each in enumerate([spec, *others], 1)]
+    made.jobs = [job_row(n, spec_id=n) for n in (1, 2, 3)]
     store.commit(made)
 
     def find(*clauses):
@@ -317,7 +318,7 @@ def test_a_sealed_submission_stays_sealed(store):
 def test_removed_jobs_leave_nothing_and_their_ids_are_not_given_out_again(store, reopen):
     store.commit(a_world())
     store.commit(changes(events=[(1.0, 1, 1, "kept", "no"), (1.0, 3, 0, "gone", "yes")]))
-    store.commit(changes(removed=[(1,), (3,), (77,)]))
+    store.commit(changes(removed=[1, 3, 77]))
     assert store.find(ALL, above=0, limit=9) == [2]
     assert store.attempts(1) == []
     assert store.events(1) == store.events(3) == []
@@ -347,7 +348,7 @@ def test_tallies_add_up_and_facts_are_replaced(store):
 def test_a_runner_that_joins_again_replaces_its_row(store):
     store.commit(a_world())
     store.commit(changes(runners=[("r1", "host1", "boot-2", "42", None, 2000.0), ("idle", "h", "b", 1, 2, 3.0)]))
-    assert store.load().runners == [("r1", "host1", "boot-2", "42", None, 2000.0)]
+    assert store.load().runners == [RunnerRow("r1", "host1", "boot-2", "42", None, 2000.0)]
 
 
 def test_environments_are_bytes(store):

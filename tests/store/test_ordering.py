@@ -21,7 +21,7 @@ def _ids(store, *asked, **more) -> list[int]:
 
 def _filled(store):
     """Jobs of which some have not begun, some run, and some ended, with ties in everything."""
-    jobs = [job_row(n, spec=1 + n % 3, submitted_at=1000.0 + n // 3, group=f"g{n % 2}") for n in range(1, 13)]
+    jobs = [job_row(n, spec_id=1 + n % 3, submitted_at=1000.0 + n // 3, group=f"g{n % 2}") for n in range(1, 13)]
     store.commit(changes(submissions=[("s1", "ann", 1.0, 12, "{}")], jobs=jobs))
     store.commit(
         changes(
@@ -179,7 +179,7 @@ def test_a_search_also_finds_the_jobs_of_named_specifications(store):
     store.commit(
         changes(
             submissions=[("s1", "ann", 1.0, 3, "{}")],
-            jobs=[job_row(n, spec=n, cmd=f"echo {'x' if n == 3 else 'y'}") for n in (1, 2, 3)],
+            jobs=[job_row(n, spec_id=n, cmd=f"echo {'x' if n == 3 else 'y'}") for n in (1, 2, 3)],
         )
     )
     assert _found(store, "x", named=[1]) == [1, 3]
@@ -235,7 +235,7 @@ def test_both_stores_agree_on_whatever_there_is(home):
     try:
         words = ["alpha", "Beta", "GAMMA", "délta", "x y"]
         jobs = [
-            job_row(n, spec=draw.randint(1, 4), group=draw.choice("ab"), submitted_at=float(draw.randint(0, 9)),
+            job_row(n, spec_id=draw.randint(1, 4), group=draw.choice("ab"), submitted_at=float(draw.randint(0, 9)),
                     cmd=" ".join(draw.choices(words, k=3)))
             for n in range(1, 200)
         ]  # fmt: skip

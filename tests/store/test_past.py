@@ -34,7 +34,7 @@ _GIVENS = (
 def ended(job: int, started_at: float | None, ended_at: float, **more: object) -> Changes:
     """An attempt that has ended, of a job of its own."""
     its = more.pop("given", None)
-    made = an_add(job, submission=f"s{job}", spec=1)
+    made = an_add(job, submission=f"s{job}", spec_id=1)
     made.attempts = [
         attempt_row(
             job,
@@ -97,7 +97,7 @@ def test_attempts_are_read_page_by_page_and_none_twice(store, monkeypatch):
 def test_attempts_of_removed_jobs_are_gone(store):
     with_spec(store)
     store.commit(ended(1, 100.0, 200.0))
-    store.commit(changes(removed=[(1,)]))
+    store.commit(changes(removed=[1]))
     assert store.past(since=0.0, until=1000.0, limit=10) == []
     assert store.ended_between(since=0.0, until=HOUR) == 0
 

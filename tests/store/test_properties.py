@@ -11,6 +11,19 @@ from rows import SPEC, changes, end_row, key_of, observation
 from tests.dose import dose, half
 
 from rota.core.changes import Changes
+from rota.core.rows import (
+    AttemptRow,
+    EdgeRow,
+    EventRow,
+    JobRow,
+    JobStateRow,
+    RekeyedRow,
+    RespecifiedRow,
+    RunnerRow,
+    StartRow,
+    SubmissionRow,
+    VoidRow,
+)
 from rota.core.states import State
 from rota.store.base import Clause
 from rota.store.memory.store import MemoryStore
@@ -51,12 +64,12 @@ def histories(draw: st.DrawFn) -> list[Changes | None]:
         batch = Changes()
         submission = f"{draw(names)}{len(history)}"
         answer = draw(st.none() | text)
-        batch.submissions.append((submission, draw(names), draw(times), 1, answer))
+        batch.submissions.append(SubmissionRow(submission, draw(names), draw(times), 1, answer))
         for _ in range(draw(st.integers(0, 5))):
             command = draw(text.map(lambda some: some.lstrip("\x01")) | st.just('\x01["x","y"]'))
             key = key_of(draw(st.integers(1, 6)))
             batch.jobs.append(
-                (next_job, key, submission, draw(spec_ids), draw(names), draw(names), command, draw(states),
+                JobRow(next_job, key, submission, draw(spec_ids), draw(names), draw(names), command, draw(states),
                  draw(times), draw(maybe_time), draw(reasons), draw(reasons), draw(parents), *draw(rare))
             )  # fmt: skip
             next_job += 1
@@ -64,7 +77,7 @@ def histories(draw: st.DrawFn) -> list[Changes | None]:
             number = attempts[job] = attempts.get(job, 0) + 1
             token = draw(st.integers(0, (1 << 63) - 1))
             batch.attempts.append(
-                (
+                AttemptRow(
                     job,
                     number,
                     token,
@@ -79,45 +92,47 @@ def histories(draw: st.DrawFn) -> list[Changes | None]:
         known = sorted(attempts.items())
         if known:
             some = st.lists(st.sampled_from(known), max_size=3)
-            batch.starts += [(*attempt, draw(times), draw(ids), draw(ids)) for attempt in draw(some)]
+            batch.starts += [StartRow(*attempt, draw(times), draw(ids), draw(ids)) for attempt in draw(some)]
             for attempt in draw(some):
                 batch.ends.append(
                     end_row(*attempt, started_at=draw(maybe_time), segment=draw(text), behaviours=draw(behaviours))
                 )
-            batch.voids += draw(some)
+            batch.voids += [VoidRow(*attempt) for attempt in draw(some)]
         for job in draw(st.lists(ids, max_size=4)):
-            batch.job_states[job] = (
+            batch.job_states[job] = JobStateRow(
                 job, draw(states), attempts.get(job, 0), draw(ids), draw(maybe_time), draw(maybe_time),
                 draw(maybe_time), draw(reasons), draw(reasons), draw(floors),
             )  # fmt: skip
         for job in draw(st.lists(ids, max_size=2)):
-            batch.events.append((draw(times), job, 1, draw(text), draw(text)))
+            batch.events.append(EventRow(draw(times), job, 1, draw(text), draw(text)))
         ended = st.tuples(names, st.integers(12, 14))
         batch.tally = draw(st.dictionaries(ended, st.integers(-2, 5), max_size=2))
         batch.meta = draw(st.dictionaries(names, text, max_size=2))
-        batch.runners += [(draw(names), draw(text), draw(text), 1, draw(text | ids), draw(times))]
+        batch.runners += [RunnerRow(draw(names), draw(text), draw(text), 1, draw(text | ids), draw(times))]
         for job in draw(st.lists(ids, max_size=2)):
-            batch.respecified[job] = (job, draw(spec_ids), draw(names), draw(names), draw(st.none() | ids))
-        keys |= {row[0]: row[1] for row in batch.jobs}
+            batch.respecified[job] = RespecifiedRow(
+                job, draw(spec_ids), draw(names), draw(names), draw(st.none() | ids)
+            )
+        keys |= {row.id: row.key for row in batch.jobs}
         for job in draw(st.lists(st.sampled_from(sorted(keys)), max_size=3, unique=True)) if keys else ():
-            batch.rekeyed[job] = (
+            batch.rekeyed[job] = RekeyedRow(
                 job,
                 key_of(draw(st.integers(0, 7))),
                 draw(text.map(lambda some: some.lstrip("\x01"))),
                 keys[job],
             )
-        keys |= {job: row[1] for job, row in batch.rekeyed.items()}
-        batch.edges += draw(st.lists(st.tuples(either, ids), max_size=3))
+        keys |= {job: row.key for job, row in batch.rekeyed.items()}
+        batch.edges += draw(st.lists(st.builds(EdgeRow, either, ids), max_size=3))
         batch.dep_groups = draw(st.dictionaries(names, st.integers(-1, 2), max_size=2))
         batch.limits = draw(st.dictionaries(names, st.none() | text, max_size=2))
-        batch.forgotten += [(group,) for group in draw(st.lists(names, max_size=1))]
+        batch.forgotten += draw(st.lists(names, max_size=1))
         for group in draw(st.lists(names, max_size=3)):
             batch.observations.append(
                 observation(
                     group, draw(ids), at=draw(times), time_s=draw(times), input_bytes=draw(st.none() | ids)
                 )
             )
-        batch.removed += [(job,) for job in draw(st.lists(ids, max_size=1))]
+        batch.removed += draw(st.lists(ids, max_size=1))
         history.append(batch)
     return history
 

@@ -7,12 +7,17 @@ import pytest
 from rows import SPEC, a_world, an_add, attempt_row, changes, end_row, job_row, observation, state_row
 
 from rota.core.jobs.job import After, Behaved, Condition, Spec
+from rota.core.rows import EdgeRow, RespecifiedRow, SpecRow
 from rota.core.states import State
 from rota.core.stored import OBSERVATIONS
 from rota.plan.size import Floor, Size
 from rota.store.base import Clause
 
 GROUPED = msgspec.json.encode(Spec(user="ann", cwd="/", env=1, dep_groups=("final",))).decode()
+
+
+def edges(*pairs: tuple[int | str, int]) -> list[EdgeRow]:
+    return [EdgeRow(*pair) for pair in pairs]
 
 
 def an_array(store):
@@ -107,7 +112,7 @@ def test_an_attempt_keeps_its_specification_and_a_size_of_its_own(store):
     store.commit(an_add(1, 2))
     store.commit(
         changes(
-            attempts=[attempt_row(1, spec=7, size="[150,1024,0,0.1,2]"), attempt_row(2, spec=8)],
+            attempts=[attempt_row(1, spec_id=7, size="[150,1024,0,0.1,2]"), attempt_row(2, spec_id=8)],
             job_states={n: state_row(n, State.SCHEDULED, attempt=1) for n in (1, 2)},
         )
     )
@@ -150,7 +155,7 @@ def test_a_modified_job_has_its_new_specification_and_group(store, reopen):
 
 def test_a_job_may_be_added_and_modified_in_one_batch(store):
     batch = an_add(1, input_bytes=5)
-    batch.respecified = {1: (1, 9, "other", "ann", None)}
+    batch.respecified = {1: RespecifiedRow(1, 9, "other", "ann", None)}
     store.commit(batch)
     (job,) = store.jobs([1])
     assert (job.spec_id, job.group, job.input_bytes) == (9, "other", None)
@@ -173,25 +178,27 @@ def test_a_group_named_like_a_number_is_not_the_job_with_that_id(store, reopen):
     assert store.dependents([""]) == [5]
     assert store.dependents(["☃'\"\n"]) == [6]
     assert store.dependents([]) == []
-    assert reopen(store).load().edges == [(2, 4), (12, 2), (12, 6), ("", 5), ("12", 1), ("12", 3), ("☃'\"\n", 6)]
+    assert reopen(store).load().edges == edges(
+        (2, 4), (12, 2), (12, 6), ("", 5), ("12", 1), ("12", 3), ("☃'\"\n", 6)
+    )
 
 
 def test_edges_go_with_their_dependent_and_not_with_their_parent(store, reopen):
     store.commit(an_add(1, 2, 3))
     store.commit(changes(edges=[(1, 2), (1, 3), ("g", 3)]))
-    store.commit(changes(removed=[(3,), (1,)], edges=[("late", 3)]))
+    store.commit(changes(removed=[3, 1], edges=[("late", 3)]))
     assert store.dependents([1, "g", "late"]) == [2]
-    assert reopen(store).load().edges == [(1, 2)]
+    assert reopen(store).load().edges == edges((1, 2))
 
 
 def test_edges_of_an_upload_that_was_never_sealed_are_gone_after_a_restart(store, reopen):
     store.commit(an_add(1))
     upload = an_add(2, submission="up", answer=None)
-    upload.edges = [("g", 2)]
+    upload.edges = edges(("g", 2))
     store.commit(upload)
     store.commit(changes(edges=[("g", 1)]))
     again = reopen(store)
-    assert again.load().edges == [("g", 1)]
+    assert again.load().edges == edges(("g", 1))
     assert again.dependents(["g"]) == [1]
 
 
@@ -201,7 +208,7 @@ AFTER = '[[1,1],["1",2]]'
 def test_who_waited_for_a_job_is_known_when_all_have_ended(store, reopen):
     store.commit(an_add(1))
     made = an_add(2, 3, 4, submission="s2", after=AFTER)
-    made.children = [(parent, child) for child in (4, 2, 3) for parent in (1, "1")]
+    made.children = [EdgeRow(parent, child) for child in (4, 2, 3) for parent in (1, "1")]
     store.commit(made)
     store.commit(changes(job_states={n: state_row(n, State.COMPLETE) for n in (1, 2, 3, 4)}))
     store.commit(changes(children=[("1", 1), (1, 2)]))
@@ -215,9 +222,9 @@ def test_who_waited_for_a_job_is_known_when_all_have_ended(store, reopen):
 def test_who_is_removed_is_nobodys_child_any_more(store, reopen):
     store.commit(an_add(1, 5))
     made = an_add(2, 3, submission="s2", after=AFTER)
-    made.children = [(1, 2), ("1", 2), (1, 3), ("1", 3)]
+    made.children = edges((1, 2), ("1", 2), (1, 3), ("1", 3))
     store.commit(made)
-    store.commit(changes(removed=[(3,), (5,)]))
+    store.commit(changes(removed=[3, 5]))
     store = reopen(store)
     assert (store.children(1, limit=9), store.children("1", limit=9)) == (([2], 1), ([2], 1))
 
@@ -225,7 +232,7 @@ def test_who_is_removed_is_nobodys_child_any_more(store, reopen):
 def test_children_of_an_upload_that_was_never_sealed_are_gone_after_a_restart(store, reopen):
     store.commit(an_add(1))
     upload = an_add(2, submission="up", answer=None, after=AFTER)
-    upload.children = [(1, 2), ("1", 2)]
+    upload.children = edges((1, 2), ("1", 2))
     store.commit(upload)
     again = reopen(store)
     again.load()
@@ -234,8 +241,8 @@ def test_children_of_an_upload_that_was_never_sealed_are_gone_after_a_restart(st
 
 
 def test_members_that_failed_and_dependents_in_groups_are_loaded_with_their_specification(store, reopen):
-    made = an_add(1, 2, 3, 4, 5, spec=2)
-    made.specs = [(1, SPEC), (2, GROUPED)]
+    made = an_add(1, 2, 3, 4, 5, spec_id=2)
+    made.specs = [SpecRow(1, SPEC), SpecRow(2, GROUPED)]
     store.commit(made)
     store.commit(an_add(6, 7, submission="s2"))
     store.commit(
@@ -291,10 +298,10 @@ def test_only_the_newest_observations_of_a_group_are_loaded(store, reopen):
 
 def test_a_forgotten_group_begins_anew_with_the_observations_of_the_same_batch(store, reopen):
     store.commit(changes(observations=[observation("a", 1), observation("b", 1), observation("a", 2)]))
-    store.commit(changes(forgotten=[("a",), ("never",)], observations=[observation("a", 0)]))
+    store.commit(changes(forgotten=["a", "never"], observations=[observation("a", 0)]))
     again = reopen(store)
     assert again.load().observations == [observation("b", 1), observation("a", 0)]
-    again.commit(changes(forgotten=[("b",)]))
+    again.commit(changes(forgotten=["b"]))
     assert again.load().observations == [observation("a", 0)]
 
 

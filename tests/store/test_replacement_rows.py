@@ -90,8 +90,8 @@ def test_only_the_last_submission_of_an_input_is_remembered(store, reopen):
 def test_ids_of_a_refused_upload_are_given_to_others_in_the_same_batch(store, reopen):
     store.commit(an_add(1, 2, answer=None))
     made = an_add(1, submission="s2", cmd="another")
-    made.undone = [(1,), (2,)]
-    made.dropped = [("s1",)]
+    made.undone = [1, 2]
+    made.dropped = ["s1"]
     store.commit(made)
     for each in both(store, reopen):
         assert [job.cmd for job in each.jobs([1, 2])] == ["another"]
@@ -103,7 +103,7 @@ def test_a_key_is_found_whose_newest_job_was_refused_and_whose_id_another_has(st
     store.commit(an_add(1, key=key_of("k")))
     store.commit(an_add(2, submission="s2", key=key_of("k"), answer=None))
     made = an_add(2, submission="s3", key=key_of("other"))
-    made.undone, made.dropped = [(2,)], [("s2",)]
+    made.undone, made.dropped = [2], ["s2"]
     store.commit(made)
     for each in both(store, reopen):
         assert each.known_keys("ann", [key_of("k")]) == {key_of("k"): (1, State.READY)}

@@ -247,25 +247,28 @@ def test_an_interrupted_migration_leaves_the_old_schema_and_is_run_again(db, mon
 
 def a_batch(first: int, size: int):
     ids = range(first, first + size)
-    made = an_add(*ids, submission=f"s{first}")
+    made = changes(
+        starts=[(n, 1, 1.0, 1, 1) for n in ids],
+        voids=[(n, 2) for n in ids],
+        events=[(1.0, n, 1, "kind", "text") for n in ids],
+        runners=[(f"r{n}", "h", "b", 1, 1, 1.0) for n in ids],
+        specs=[(n, "{}") for n in ids],
+        envs=[(n, f"d{n}", "") for n in ids],
+        respecified={n: (n, n, f"g{n}", "ann", n) for n in ids},
+        edges=[(edge, n) for n in ids for edge in (n, f"g{n}")],
+    )
+    added = an_add(*ids, submission=f"s{first}")
+    made.submissions, made.jobs = added.submissions, added.jobs
     made.attempts = [attempt_row(n) for n in ids]
-    made.starts = [(n, 1, 1.0, 1, 1) for n in ids]
     made.ends = [end_row(n) for n in ids]
-    made.voids = [(n, 2) for n in ids]
     made.job_states = {n: state_row(n, State.COMPLETE, attempt=1) for n in ids}
-    made.events = [(1.0, n, 1, "kind", "text") for n in ids]
-    made.runners = [(f"r{n}", "h", "b", 1, 1, 1.0) for n in ids]
-    made.specs = [(n, "{}") for n in ids]
-    made.envs = [(n, f"d{n}", "") for n in ids]
     made.tally = {(f"g{n}", 12): 1 for n in ids}
     made.meta = {f"m{n}": "" for n in ids}
-    made.respecified = {n: (n, n, f"g{n}", "ann", n) for n in ids}
-    made.edges = [(edge, n) for n in ids for edge in (n, f"g{n}")]
     made.dep_groups = {f"g{n}": 1 for n in ids}
     made.limits = {f"l{n}": "{}" if n % 2 else None for n in range(first, first + size + 1)}
     made.observations = [observation(f"g{n}") for n in ids]
-    made.forgotten = [(f"g{n}",) for n in ids]
-    made.removed = [(n,) for n in ids]
+    made.forgotten = [f"g{n}" for n in ids]
+    made.removed = list(ids)
     return made
 
 
@@ -333,7 +336,7 @@ def test_the_table_of_observations_does_not_grow_with_every_attempt(home):
             store.load()
         store.commit(changes(observations=[observation("a", n * 300 + k) for k in range(300)]))
         assert store._writer.execute(stored).fetchone()[0] <= 2 * OBSERVATIONS
-    store.commit(changes(forgotten=[("a",)]))
+    store.commit(changes(forgotten=["a"]))
     assert store._writer.execute(stored).fetchone() == (0,)
     store.commit(changes(observations=[observation("a", k) for k in range(2 * OBSERVATIONS)]))
     assert store._writer.execute(stored).fetchone() == (2 * OBSERVATIONS,)

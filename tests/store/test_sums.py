@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 from rows import a_world, attempt_row, changes, observation
 from tests.dose import dose
 
-from rota.core.accounts.accounting import ACCOUNT_COLUMNS, GIVEN, HOUR_US, MINUTES_KEPT, USED, Key, micros, spread
+from rota.core.accounts.accounting import HOUR_US, MINUTES_KEPT, micros, spread
+from rota.core.accounts.sums import AccountKey, AccountSums, HourAccount, MinuteRow, MinuteSums
 from rota.core.changes import Changes
 from rota.core.jobs.job import Spec
+from rota.core.rows import HostStateRow
 from rota.plan.placement.given import Given
 from rota.plan.size import Size
 from rota.store.home.backup import back_up
@@ -27,19 +29,28 @@ from rota.store.sqlite.store import SqliteStore
 
 ANN = ("ann", "p", "default")
 BOB = ("bob", "", "night")
-A_ROW = [1, 1, 0, 5, 0, 6, 0, 7, 8, 4, 0, 1]
+A_ROW = AccountSums(attempts=1, jobs=1, used=5, given=6, cpu=7, wait=8, asked=4, unasked=1)
+A_MINUTE = MinuteSums(1, 2, 3, 4, 5, 6)
+
+
+def times(number: int, row: AccountSums = A_ROW) -> AccountSums:
+    return AccountSums(*(number * value for value in msgspec.structs.astuple(row)))
+
+
+def key(hour: int, owner: tuple[str, str, str]) -> AccountKey:
+    return AccountKey(hour, *owner)
 
 
 def test_sums_are_added_up(store, reopen):
-    store.commit(changes(accounts={(5, *ANN): A_ROW, (5, *BOB): A_ROW}))
-    store.commit(changes(accounts={(5, *ANN): [2 * value for value in A_ROW], (6, *ANN): A_ROW}))
+    store.commit(changes(accounts={key(5, ANN): A_ROW, key(5, BOB): A_ROW}))
+    store.commit(changes(accounts={key(5, ANN): times(2), key(6, ANN): A_ROW}))
     store = reopen(store)
     assert store.accounts(first=0, end=99).rows == [
-        (5, *ANN, *(3 * value for value in A_ROW)),
-        (5, *BOB, *A_ROW),
-        (6, *ANN, *A_ROW),
+        HourAccount(5, *ANN, times(3)),
+        HourAccount(5, *BOB, A_ROW),
+        HourAccount(6, *ANN, A_ROW),
     ]
-    assert [row[0] for row in store.accounts(first=6, end=7).rows] == [6]
+    assert [row.hour for row in store.accounts(first=6, end=7).rows] == [6]
     assert store.accounts(first=7, end=9).rows == []
 
 
@@ -47,20 +58,20 @@ def test_what_goes_on_from_before_is_a_step_at_the_first_hour(store):
     store.commit(
         changes(
             accounts={
-                (2, *ANN): [0, 0, 0, 9, 100, 9, 50, 0, 0, 0, 3, 0],
-                (3, *ANN): [0, 0, 0, 0, 7, 0, -50, 0, 0, 0, 0, 0],
+                key(2, ANN): AccountSums(used=9, used_step=100, given=9, given_step=50, asked_step=3),
+                key(3, ANN): AccountSums(used_step=7, given_step=-50),
             }
         )
     )
     store.commit(
         changes(
             accounts={
-                (1, *BOB): [0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0],
-                (2, *BOB): [0, 0, 0, 0, -4, 0, 0, 0, 0, 0, 0, 0],
+                key(1, BOB): AccountSums(used_step=4),
+                key(2, BOB): AccountSums(used_step=-4),
             }
         )
     )
-    assert store.accounts(first=4, end=9).rows == [(4, *ANN, 0, 0, 0, 0, 107, 0, 0, 0, 0, 0, 3, 0)]
+    assert store.accounts(first=4, end=9).rows == [HourAccount(4, *ANN, AccountSums(used_step=107, asked_step=3))]
 
 
 def test_what_runs_is_told_with_what_accounts_for_it(store):
@@ -74,42 +85,50 @@ def test_what_runs_is_told_with_what_accounts_for_it(store):
 
 
 def test_minutes_are_added_up_and_kept_for_a_week(store, reopen):
-    store.commit(changes(minutes={100: [1, 2, 3, 4, 5, 6], 101: [1, 0, 0, 0, 0, 0]}))
-    store.commit(changes(minutes={100: [1, 1, 1, 1, 1, 1]}))
+    store.commit(changes(minutes={100: A_MINUTE, 101: MinuteSums(started=1)}))
+    store.commit(changes(minutes={100: MinuteSums(1, 1, 1, 1, 1, 1)}))
     store = reopen(store)
-    assert store.minutes(since=0) == [(100, 2, 3, 4, 5, 6, 7), (101, 1, 0, 0, 0, 0, 0)]
-    assert [row[0] for row in store.minutes(since=101)] == [101]
-    store.commit(changes(minutes={101 + MINUTES_KEPT: [1, 0, 0, 0, 0, 0]}))
-    assert [row[0] for row in store.minutes(since=0)] == [101, 101 + MINUTES_KEPT]
+    assert store.minutes(since=0) == [
+        MinuteRow(100, MinuteSums(2, 3, 4, 5, 6, 7)),
+        MinuteRow(101, MinuteSums(started=1)),
+    ]
+    assert [row.minute for row in store.minutes(since=101)] == [101]
+    store.commit(changes(minutes={101 + MINUTES_KEPT: MinuteSums(started=1)}))
+    assert [row.minute for row in store.minutes(since=0)] == [101, 101 + MINUTES_KEPT]
 
 
 def test_states_of_hosts_begin_with_what_was_before(store, reopen):
     rows = [
-        ("a", 10, "idle"),
-        ("a", 20, "busy"),
-        ("a", 30, "away"),
-        ("b", 5, "idle"),
-        ("c", 5, "idle"),
-        ("c", 6, "gone"),
+        HostStateRow("a", 10, "idle"),
+        HostStateRow("a", 20, "busy"),
+        HostStateRow("a", 30, "away"),
+        HostStateRow("b", 5, "idle"),
+        HostStateRow("c", 5, "idle"),
+        HostStateRow("c", 6, "gone"),
     ]
     store.commit(changes(host_states=rows))
     store = reopen(store)
     assert store.host_states(host="", since=20, until=30) == [
-        ("a", 20, "busy"),
-        ("b", 5, "idle"),
-        ("c", 6, "gone"),
+        HostStateRow("a", 20, "busy"),
+        HostStateRow("b", 5, "idle"),
+        HostStateRow("c", 6, "gone"),
     ]
     assert store.host_states(host="a", since=0, until=99) == rows[:3]
-    assert store.host_states(host="a", since=25, until=26) == [("a", 20, "busy")]
+    assert store.host_states(host="a", since=25, until=26) == [HostStateRow("a", 20, "busy")]
     assert store.host_states(host="x", since=0, until=99) == []
     assert store.load().host_states == {"a": ("away", 30), "b": ("idle", 5)}
 
 
 def test_points_are_the_newest_first(store, reopen):
     store.commit(
-        changes(observations=[observation("g", 0), (*observation("g", 1, outcome="memory"), 17, 7, None, 0.3)])
+        changes(
+            observations=[
+                observation("g", 0),
+                observation("g", 1, outcome="memory", job=17, asked_mem=7, asked_time_s=0.3),
+            ]
+        )
     )
-    store.commit(changes(observations=[(*observation("other"), 3)]))
+    store.commit(changes(observations=[observation("other", job=3)]))
     store = reopen(store)
     first, second = store.points("g", limit=9)
     assert (first.job, first.ok, second.job, second.ok) == (17, False, None, True)
@@ -121,22 +140,22 @@ def test_points_are_the_newest_first(store, reopen):
 
 
 def test_a_batch_with_only_sums_is_not_empty():
-    assert changes(accounts={(1, *ANN): A_ROW})
-    assert changes(minutes={1: [0] * 6})
+    assert changes(accounts={key(1, ANN): A_ROW})
+    assert changes(minutes={1: MinuteSums()})
     assert changes(host_states=[("a", 1, "idle")])
 
 
 def test_a_backup_has_the_sums(home: Path, tmp_path: Path) -> None:
     store = SqliteStore(home, reserve=0)
     store.commit(a_world())
-    store.commit(changes(accounts={(5, *ANN): A_ROW}, minutes={3: [1] * 6}, host_states=[("a", 1, "idle")]))
+    store.commit(changes(accounts={key(5, ANN): A_ROW}, minutes={3: A_MINUTE}, host_states=[("a", 1, "idle")]))
     back_up(home, str(tmp_path / "backup.db"), force=False, in_use=True)
     store.close()
     with Restoration(tmp_path / "other", tmp_path / "backup.db", replace=False) as restoration:
         restoration.put_in_place(pause=False)
     again = SqliteStore(tmp_path / "other", reserve=0)
-    assert again.accounts(first=0, end=9).rows == [(5, *ANN, *A_ROW)]
-    assert (again.minutes(since=0), again.load().host_states) == ([(3, *[1] * 6)], {"a": ("idle", 1)})
+    assert again.accounts(first=0, end=9).rows == [HourAccount(5, *ANN, A_ROW)]
+    assert (again.minutes(since=0), again.load().host_states) == ([MinuteRow(3, A_MINUTE)], {"a": ("idle", 1)})
     again.close()
 
 
@@ -152,7 +171,7 @@ def test_sqlite_adds_up_as_memory_does(tmp_path_factory: pytest.TempPathFactory,
     memory, sqlite = MemoryStore(), SqliteStore(tmp_path_factory.mktemp("sums"), reserve=0)
     for start, length, cpus, who in spans:
         more = Changes()
-        spread(more.accounts, who, start, start + length, cpus, USED)
+        spread(more.accounts, who, start, start + length, cpus, "used")
         for store in (memory, sqlite):
             store.commit(more)
     assert sqlite.accounts(first=first, end=350) == memory.accounts(first=first, end=350)
@@ -207,30 +226,33 @@ def third(home: Path) -> Path:
 
 
 def test_an_old_database_is_added_up_as_if_it_had_been_from_the_beginning(third: Path) -> None:
-    expected: dict[Key, list[int]] = {}
+    expected: dict[AccountKey, AccountSums] = {}
     for spec_id, size, taken, started_at, ended_at, outcome in ATTEMPTS:
         if outcome is None:
             continue
         spec = SPECS[spec_id]
         its = size or spec.size
         who = (spec.user, spec.project, spec.queue)
-        row = expected.setdefault((micros(ended_at) // HOUR_US, *who), [0] * ACCOUNT_COLUMNS)
-        for column, value in enumerate([1, 1, outcome == "failed", 0, 0, 0, 0, 1_500_000]):
-            row[column] += value
+        row = expected.setdefault(key(micros(ended_at) // HOUR_US, who), AccountSums())
+        row.add(AccountSums(attempts=1, jobs=1, failed=int(outcome == "failed"), cpu=1_500_000))
         if started_at is not None:
-            row[8] += micros(started_at) - micros(6900.0)
+            row.wait += micros(started_at) - micros(6900.0)
             start = micros(started_at)
             cpus = 600 if taken else its.cpus
             given_s = (taken and taken.walltime_s) or spec.walltime_s or its.time_s
-            spread(expected, who, start, micros(ended_at), cpus, USED)
-            spread(expected, who, start, start + micros(given_s), cpus, GIVEN)
+            spread(expected, who, start, micros(ended_at), cpus, "used")
+            spread(expected, who, start, start + micros(given_s), cpus, "given")
     store = SqliteStore(third, reserve=0)
     found = store.accounts(first=0, end=1000)
-    assert found.asked_since == 1 + max(hour for hour, *_ in expected), "nobody wrote down what was asked for"
-    assert found.rows == sorted((*key, *row) for key, row in expected.items())
+    assert found.asked_since == 1 + max(each.hour for each in expected), "nobody wrote down what was asked for"
+    assert {row.key: row.sums for row in found.rows} == expected
+    assert [row.key for row in found.rows] == sorted(expected)
     assert [(row.spec, row.started_at) for row in found.running] == [(1, 7000.0)]
     minutes = store.minutes(since=0)
-    assert [sum(column) for column in zip(*minutes, strict=True)][1:5] == [4, 2, 2, 1]
+    total = MinuteSums()
+    for minute in minutes:
+        total.add(minute.sums)
+    assert (total.started, total.complete, total.failed, total.cancelled) == (4, 2, 2, 1)
     store.close()
 
 
@@ -258,17 +280,19 @@ def test_sums_are_the_same_however_many_there_are_in_a_batch(home: Path, users: 
         names = ["ann\0", *(f"user{n}" for n in range(1, users))]
         for store in (sqlite, memory):
             for _ in range(2):
-                accounts = {(5, name, "p", "default"): A_ROW for name in names}
-                store.commit(changes(accounts=accounts, minutes={n: [1, 2, 3, 4, 5, 6] for n in range(users)}))
+                accounts = {AccountKey(5, name, "p", "default"): A_ROW for name in names}
+                store.commit(changes(accounts=accounts, minutes=dict.fromkeys(range(users), A_MINUTE)))
         found = sqlite.accounts(first=0, end=9).rows
-        expected = [(5, name.replace("\0", "\ufffd"), "p", "default", *(2 * v for v in A_ROW)) for name in names]
-        assert sorted(found) == sorted(expected)
+        expected = {name.replace("\0", "\ufffd"): times(2) for name in names}
+        assert {row.user: row.sums for row in found} == expected
         assert sqlite.minutes(since=0) == memory.minutes(since=0)
 
 
 def test_a_sum_that_no_column_can_hold_does_not_stop_the_commit(home: Path) -> None:
     with closing(SqliteStore(home, reserve=0)) as store:
-        store.commit(changes(accounts={(5, *ANN): [1, 1, 0, 5, 0, 6, 0, 1 << 70, 8, 0, 0, 0]}, meta={"a": "b"}))
-        store.commit(changes(accounts={(5, *ANN): A_ROW}))
-        assert store.accounts(first=0, end=9).rows[0][4:8] == (2, 2, 0, 10)
+        most = AccountSums(1, 1, used=5, given=6, cpu=1 << 70, wait=8)
+        store.commit(changes(accounts={key(5, ANN): most}, meta={"a": "b"}))
+        store.commit(changes(accounts={key(5, ANN): A_ROW}))
+        (row,) = store.accounts(first=0, end=9).rows
+        assert (row.sums.attempts, row.sums.jobs, row.sums.used) == (2, 2, 10)
         assert store.load().meta["a"] == "b"

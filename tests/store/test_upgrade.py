@@ -91,7 +91,7 @@ def test_an_upgraded_database_takes_new_rows_beside_the_old_ones(first):
     store.load()
     store.commit(
         changes(
-            attempts=[attempt_row(3, 2, spec=1)],
+            attempts=[attempt_row(3, 2, spec_id=1)],
             respecified={4: (4, 1, "blue", "ann", 9)},
             edges=[("g", 4)],
             observations=[observation("echo")],

@@ -1,14 +1,33 @@
 """The rows that a batch of decisions writes, in one transaction.
 
-Each list holds tuples in the column order of its statement (`store/sqlite/sql`), so a store encodes a whole list
+Each list holds records in the column order of its statement (`store/sqlite/sql`), so a store encodes a whole list
 at once and runs one statement over it.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-Row = tuple[Any, ...]
+from rota.core.accounts.sums import AccountKey, AccountSums, MinuteSums
+from rota.core.rows import (
+    AfterRow,
+    AttemptRow,
+    EdgeRow,
+    EndRow,
+    EnvRow,
+    EventRow,
+    GivenRow,
+    HostStateRow,
+    JobRow,
+    JobStateRow,
+    ObservationRow,
+    RekeyedRow,
+    ReplacedRow,
+    RespecifiedRow,
+    RunnerRow,
+    SpecRow,
+    StartRow,
+    SubmissionRow,
+    VoidRow,
+)
 
 
 class Changes:
@@ -51,78 +70,60 @@ class Changes:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        #: (id, user, at, count, answer as JSON or None while the upload goes on, input or None)
-        self.submissions: list[Row] = []
-        #: (submission,): abandoned uploads; their jobs are in `undone`
-        self.dropped: list[Row] = []
-        #: (id,): jobs of refused uploads. Deleted before anything else is written, because the batch may reuse
-        #: their ids.
-        self.undone: list[Row] = []
-        #: (id, digest, base64 of NUL-separated K=V)
-        self.envs: list[Row] = []
-        #: (id, JSON of the Spec)
-        self.specs: list[Row] = []
-        #: (id, key, submission, spec id, group, user, cmd, state, submitted_at, ready_at, reason code, reason
-        #: message, after as JSON or None, input_bytes, array, index); cmd as encoded by `command_to_text`
-        self.jobs: list[Row] = []
-        #: id → (id, state, attempt, tries, due_at, ready_at, ended_at, reason code, reason message, floor as JSON
-        #: or None). The job's state at the end of the batch; written after everything else.
-        self.job_states: dict[int, Row] = {}
-        #: (job, number) → (job, number, JSON of what the attempt has now)
-        self.regiven: dict[tuple[int, int], Row] = {}
-        #: job → (job, spec id, group, user, input_bytes) for modified jobs
-        self.respecified: dict[int, Row] = {}
-        #: job → (job, key, cmd, key before this batch) for modified jobs that are another job by now
-        self.rekeyed: dict[int, Row] = {}
-        #: job → (job, after as JSON or None) for jobs whose dependencies changed. Their rows in `edges` and
-        #: `children` replace the stored ones.
-        self.reafter: dict[int, Row] = {}
-        #: (job, successor or 0): the job can never be re-opened
-        self.replaced: list[Row] = []
-        #: (parent, dependent), parent being a job id or a group name: only dependents that a group can re-open
-        self.edges: list[Row] = []
-        #: (parent, dependent) for all dependents, for display only
-        self.children: list[Row] = []
+        self.submissions: list[SubmissionRow] = []
+        #: abandoned uploads; their jobs are in `undone`
+        self.dropped: list[str] = []
+        #: jobs of refused uploads. Deleted before anything else is written, because the batch may reuse their ids.
+        self.undone: list[int] = []
+        self.envs: list[EnvRow] = []
+        self.specs: list[SpecRow] = []
+        self.jobs: list[JobRow] = []
+        #: by job; written after everything else
+        self.job_states: dict[int, JobStateRow] = {}
+        #: by (job, number): what the attempt has now
+        self.regiven: dict[tuple[int, int], GivenRow] = {}
+        #: by job: modified jobs
+        self.respecified: dict[int, RespecifiedRow] = {}
+        #: by job: modified jobs that are another job by now
+        self.rekeyed: dict[int, RekeyedRow] = {}
+        #: by job: jobs whose dependencies changed. Their rows in `edges` and `children` replace the stored ones.
+        self.reafter: dict[int, AfterRow] = {}
+        #: jobs that can never be re-opened
+        self.replaced: list[ReplacedRow] = []
+        #: only dependents that a group can re-open
+        self.edges: list[EdgeRow] = []
+        #: all dependents, for display only
+        self.children: list[EdgeRow] = []
         #: dependency group → change of its number of complete members; 0 makes the group known
         self.dep_groups: dict[str, int] = {}
         #: limit → declaration as JSON, or None to withdraw it
         self.limits: dict[str, str | None] = {}
         #: (kind, name) of a site record → value as JSON, or None to remove it
         self.site: dict[tuple[str, str], str | None] = {}
-        #: (learning group, place, at, mem, disk, time_s, outcome, input_bytes, given mem, given disk, given
-        #: time_s, job, asked mem or None, asked disk or None, asked time_s or None)
-        self.observations: list[Row] = []
-        #: (learning group,): drop all observations from before this batch
-        self.forgotten: list[Row] = []
-        #: (job, number, token, runner, host, leased_at, spec id, size as JSON if not the specification's, the
-        #: planner's grant as JSON or None)
-        self.attempts: list[Row] = []
-        #: (job, number, started_at, pid, seat)
-        self.starts: list[Row] = []
-        #: (job, number, label of the outcome's state, exit_code, signal, reason code, message, started_at,
-        #: ended_at, cpu_s, peak_mem, peak_disk, segment, offset, out_len, err_len, out_total, err_total,
-        #: behaviours as JSON or None, output report as JSON or None)
-        self.ends: list[Row] = []
-        #: (job, number): leases that were never executed; the attempt's row is marked void
-        self.voids: list[Row] = []
-        #: (segment,): output files removed for age or space
-        self.pruned: list[Row] = []
-        #: (id,): removed jobs
-        self.removed: list[Row] = []
-        #: (at, job, attempt, kind, text): lines of stories
-        self.events: list[Row] = []
-        #: (id, host, boot_id, pid, start_time, joined_at)
-        self.runners: list[Row] = []
+        self.observations: list[ObservationRow] = []
+        #: learning groups whose observations from before this batch are dropped
+        self.forgotten: list[str] = []
+        self.attempts: list[AttemptRow] = []
+        self.starts: list[StartRow] = []
+        self.ends: list[EndRow] = []
+        #: leases that were never executed; the attempt's row is marked void
+        self.voids: list[VoidRow] = []
+        #: output segments removed for age or space
+        self.pruned: list[str] = []
+        #: removed jobs
+        self.removed: list[int] = []
+        #: lines of stories
+        self.events: list[EventRow] = []
+        self.runners: list[RunnerRow] = []
         #: (report group, terminal state) → change of the number of finished jobs
         self.tally: dict[tuple[str, int], int] = {}
         #: key → value: small facts about the deployment
         self.meta: dict[str, str] = {}
-        #: (hour, user, project, queue) → increments of its columns (`core.accounts.accounting`)
-        self.accounts: dict[tuple[int, str, str, str], list[int]] = {}
-        #: minute since 1970 → increments of its columns
-        self.minutes: dict[int, list[int]] = {}
-        #: (host, microseconds since 1970, state that begins then)
-        self.host_states: list[Row] = []
+        #: increments (`core.accounts.accounting`)
+        self.accounts: dict[AccountKey, AccountSums] = {}
+        #: minute since 1970 → increments
+        self.minutes: dict[int, MinuteSums] = {}
+        self.host_states: list[HostStateRow] = []
 
         #: Seconds by which to shift the times of unended jobs and attempts, before any other row is written.
         self.moved_by = 0.0

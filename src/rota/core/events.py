@@ -12,6 +12,7 @@ from msgspec import Struct
 from rota.core.attempts.leases import Finished, HeldLease, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
 from rota.core.jobs.command import Command
 from rota.core.jobs.job import After, Condition, Job, Outcome, Parent, Spec
+from rota.core.rows import EnvRow, KnownJob, SpecRow
 from rota.plan.need import Need
 from rota.plan.policy.limits import Limit
 from rota.plan.site.node_facts import NodeFacts
@@ -64,7 +65,7 @@ class ChunkArrived(Event, frozen=True):
     spec_of: list[int] | None
     lines: list[int] | None
     after: list[EntryAfter]
-    known: dict[str, tuple[int, int]]  #: identity key → (id, state) of finished jobs in the store
+    known: dict[str, KnownJob]  #: by identity key: finished jobs in the store
     loaded: dict[int, Job]  #: jobs of `known` that will be retried
     last: bool
     fresh: frozenset[int] | bool = False  #: entries (True: all) that become new jobs even if equal ones exist
@@ -88,8 +89,8 @@ class ChunkArrived(Event, frozen=True):
 class LibraryGrew(Event, frozen=True):
     """New specifications and environments arrived."""
 
-    specs: list[tuple[int, str]]  #: (id, JSON)
-    envs: list[tuple[int, str, str]]  #: (id, digest, base64)
+    specs: list[SpecRow]
+    envs: list[EnvRow]
 
 
 class UploadDropped(Event, frozen=True):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, tzinfo
-from typing import Any
 
 from msgspec import Struct
 
+from rota.core.accounts.sums import HourAccount
 from rota.core.stored import StoreSnapshot
 from rota.core.world import World
 from rota.plan.size import Capacity
@@ -24,7 +24,7 @@ class Restart(Struct, frozen=True, kw_only=True):
     zone: tzinfo = UTC
     version: str = ""  #: of Rota
     #: account rows of the hours in `fair_share_usage.kept_hours`
-    usage: list[tuple[Any, ...]] = []
+    usage: list[HourAccount] = []
 
 
 #: Restores one part of an empty world. May rely on what the steps before it have restored.

@@ -5,14 +5,15 @@ Stores fill these records, `core.recovery` and views read them. Nothing here rea
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
 from rota.core.jobs.command import Command
-from rota.core.jobs.job import After, Behaved, Element, Job, Parent, Reason, Spec
+from rota.core.jobs.job import After, Behaved, Element, Job, Reason, Spec
 from rota.core.output.output_blocks import Output
 from rota.core.output.output_report import OutputReport
+from rota.core.rows import EdgeRow, GroupMember, HostState, ObservationRow, RunnerRow
 from rota.core.states import State
 from rota.plan.placement.given import Given
 from rota.plan.size import Floor, Size
@@ -119,17 +120,6 @@ def job_from_row(row: StoredJob, spec: Spec) -> Job:
     )
 
 
-class StoredRunner(NamedTuple):
-    """The process of a runner, as it last joined."""
-
-    id: str
-    host: str
-    boot_id: str
-    pid: int
-    start_time: int
-    joined_at: float
-
-
 class StoreSnapshot(Struct, gc=False):
     """Everything that a manager loads into memory when it starts."""
 
@@ -139,26 +129,24 @@ class StoreSnapshot(Struct, gc=False):
     env_ids: dict[str, int]  #: digest → id, all
     outcomes: bytes  #: index = job id; terminal state number, 0 if live, 255 if there is no such job
     tally: dict[tuple[str, int], int]
-    runners: list[StoredRunner]  #: those with open attempts
+    runners: list[RunnerRow]  #: those with open attempts
     meta: dict[str, str]
     next_job: int
     next_spec: int
     next_env: int
     limits: dict[str, str] = {}  #: name → declaration as JSON
     dep_groups: dict[str, int] = {}  #: every dependency group that ever had a member → complete members
-    #: (job, spec id) of failed and cancelled members of dependency groups (`Spec.dep_groups`); replaced jobs are
-    #: left out
-    bad_members: list[tuple[int, int]] = []
+    #: failed and cancelled members of dependency groups (`Spec.dep_groups`); replaced jobs are left out
+    bad_members: list[GroupMember] = []
     #: all rows of `Changes.edges` whose dependent still exists
-    edges: list[tuple[Parent, int]] = []
+    edges: list[EdgeRow] = []
     #: job → spec id of the dependents in `edges` that are in dependency groups, ended or not
     edge_specs: dict[int, int] = {}
-    #: rows as in `Changes.observations` without the job: the newest `OBSERVATIONS` of each learning group, oldest
-    #: first
-    observations: list[tuple[Any, ...]] = []
+    #: without the job: the newest `OBSERVATIONS` of each learning group, oldest first
+    observations: list[ObservationRow] = []
     site: dict[tuple[str, str], str] = {}  #: (kind, name) → value as JSON
-    #: host → its last state and since when (microseconds); hosts that are gone are left out
-    host_states: dict[str, tuple[str, int]] = {}
+    #: by host; hosts that are gone are left out
+    host_states: dict[str, HostState] = {}
     replaced: list[int] = []  #: jobs that another job replaced
 
 

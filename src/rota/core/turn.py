@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rota.core.accounts.sums import AccountSums, MinuteSums
 from rota.core.changes import Changes
 from rota.core.effects import Effect
 from rota.core.jobs.job import Spec
+from rota.core.rows import EventRow
 
 #: Job id of events that concern the deployment, not a job.
 NO_JOB_ID = 0
@@ -26,7 +28,7 @@ class Batch:
         #: Finished jobs that may leave memory once this batch is on disk.
         self.leaving: list[int] = []
         #: hour → (specification accounted for last, its row in `changes`): a cache of `core.accounts.accounting`
-        self.sums: dict[int, tuple[Spec, list[int]]] = {}
+        self.sums: dict[int, tuple[Spec, AccountSums]] = {}
 
     def __bool__(self) -> bool:
         return bool(self.effects) or bool(self.changes)
@@ -47,8 +49,8 @@ class Turn:
         self.batch = batch
         self.changes = batch.changes
         self.effects = batch.effects
-        self.minute: list[int] | None = None  #: this minute's row in `changes`, once it exists
+        self.minute: MinuteSums | None = None  #: this minute's row in `changes`, once it exists
 
     def note(self, job: int, attempt: int, kind: str, text: str) -> None:
         """Add a line to a job's story. For unusual events only, not for routine ones."""
-        self.changes.events.append((self.wall, job, attempt, kind, text))
+        self.changes.events.append(EventRow(self.wall, job, attempt, kind, text))

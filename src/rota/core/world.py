@@ -24,6 +24,7 @@ from rota.core.jobs.dependency_groups import DepGroup
 from rota.core.jobs.group_ancestry import GroupAncestries
 from rota.core.jobs.job import AttemptEnd, Job, Outcome, Parent, Reason, Spec
 from rota.core.learning.model import CachedSize, Model
+from rota.core.rows import JobStateRow
 from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition
 from rota.core.submit.upload import Upload
 from rota.core.turn import Turn
@@ -300,7 +301,7 @@ def touch(world: World, jobs: Iterable[Job]) -> None:
 def write(turn: Turn, job: Job) -> None:
     """Write the job's current state with this batch."""
     reason = job.reason
-    turn.changes.job_states[job.id] = (
+    turn.changes.job_states[job.id] = JobStateRow(
         job.id,
         int(job.state),
         job.attempt,
@@ -366,7 +367,7 @@ def erase(world: World, turn: Turn, job: Job) -> None:
     if world.keys.get(job.key) == job.id:
         del world.keys[job.key]
     turn.changes.job_states.pop(job.id, None)
-    turn.changes.removed.append((job.id,))
+    turn.changes.removed.append(job.id)
 
 
 def _tally(turn: Turn, job: Job, more: int, groups: tuple[str, ...]) -> None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Mapping
-from typing import Any, Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from msgspec import Struct
 
+from rota.core.accounts.sums import HourAccount, MinuteRow
 from rota.core.changes import Changes
 from rota.core.jobs.job import Parent
 from rota.core.output.output_blocks import Output
+from rota.core.rows import EventRow, HostStateRow, KnownJob, SubmissionRow
 from rota.core.stored import StoredAttempt, StoredJob, StoreSnapshot
 from rota.plan.placement.given import Given
 from rota.plan.size import Size
@@ -32,25 +34,11 @@ class Brief(Struct, array_like=True, gc=False):
     after: str | None  #: as JSON
 
 
-class StoredEvent(Struct, gc=False):
-    """One event in the history of a job."""
+class StoredOutput(NamedTuple):
+    """Where the output of an attempt is stored."""
 
-    at: float
-    job: int
-    attempt: int
-    kind: str
-    text: str
-
-
-class StoredSubmission(Struct, gc=False):
-    """An `add` that was accepted, or one that is still being uploaded (`answer` is None)."""
-
-    id: str
-    user: str
-    at: float
-    count: int
-    answer: str | None
-    input: str | None = None  #: path or name of the input, if this is its newest submission
+    attempt: tuple[int, int]  #: (job, number)
+    output: Output
 
 
 class RunningAttempt(Struct, frozen=True, gc=False):
@@ -65,8 +53,7 @@ class RunningAttempt(Struct, frozen=True, gc=False):
 class Accounts(Struct, gc=False):
     """Hourly sums, and the running attempts that are not in them yet, from one consistent read."""
 
-    #: (hour, user, project, queue, and the columns of `core.accounts.accounting`); a key may occur more than once
-    rows: list[tuple[Any, ...]]
+    rows: list[HourAccount]  #: an hour of an owner may occur more than once
     running: list[RunningAttempt]
     asked_since: int = 0  #: first hour whose requested amounts are known
 
@@ -154,8 +141,8 @@ class Store(Protocol):
     def can_accept(self, live_jobs: int) -> bool:
         """Is there enough free disk to accept more jobs, given how many are live?"""
 
-    def known_keys(self, user: str, keys: list[str]) -> dict[str, tuple[int, int]]:
-        """key → (newest job with that key, its state); replaced jobs do not count."""
+    def known_keys(self, user: str, keys: list[str]) -> dict[str, KnownJob]:
+        """The newest job with each of these keys; replaced jobs do not count."""
 
     def namesakes(self, keys: list[str]) -> list[Brief]:
         """All jobs with one of these keys, except replaced ones."""
@@ -163,13 +150,13 @@ class Store(Protocol):
     def briefs(self, ids: list[int]) -> list[Brief]:
         """These jobs by id; unknown and replaced ones are left out."""
 
-    def submission(self, submission: str) -> StoredSubmission | None:
+    def submission(self, submission: str) -> SubmissionRow | None:
         """The `add` with this id, if there was one."""
 
-    def last_of_input(self, user: str, name: str) -> StoredSubmission | None:
+    def last_of_input(self, user: str, name: str) -> SubmissionRow | None:
         """The newest finished `add` of this input of this user."""
 
-    def last_submission(self, user: str) -> StoredSubmission | None:
+    def last_submission(self, user: str) -> SubmissionRow | None:
         """The newest finished `add` of this user."""
 
     def find(self, clauses: list[Clause], *, above: int, limit: int) -> list[int]:
@@ -203,7 +190,7 @@ class Store(Protocol):
     def attempts(self, job: int) -> list[StoredAttempt]:
         """All attempts of a job, by number."""
 
-    def events(self, job: int) -> list[StoredEvent]:
+    def events(self, job: int) -> list[EventRow]:
         """The events of a job, oldest first."""
 
     def dependents(self, parents: list[Parent]) -> list[int]:
@@ -220,12 +207,11 @@ class Store(Protocol):
         """The sums of the hours from `first` up to `end`, and the running attempts. Use that began before `first`
         and continues is a step at that hour."""
 
-    def minutes(self, *, since: int) -> list[tuple[int, ...]]:
-        """(minute, and the columns of `core.accounts.accounting`) from this minute on, in order. Minutes are kept
-        for a week."""
+    def minutes(self, *, since: int) -> list[MinuteRow]:
+        """Minutes from this one on, in order. They are kept for a week."""
 
-    def host_states(self, *, host: str, since: int, until: int) -> list[tuple[str, int, str]]:
-        """(host, at, state), by host and time: the state at `since` and every change up to `until` (microseconds).
+    def host_states(self, *, host: str, since: int, until: int) -> list[HostStateRow]:
+        """By host and time: the state at `since` and every change up to `until` (microseconds).
         An empty `host` means all hosts."""
 
     def past(self, *, since: float, until: float, limit: int) -> list[PastAttempt]:
@@ -249,8 +235,8 @@ class Store(Protocol):
     def segments_in_use(self) -> set[str]:
         """Names of the output segments that any attempt refers to."""
 
-    def outputs(self, *, after: tuple[int, int], limit: int) -> list[tuple[tuple[int, int], Output]]:
-        """((job, number), output) of ended attempts that printed something, in order, starting after `after`."""
+    def outputs(self, *, after: tuple[int, int], limit: int) -> list[StoredOutput]:
+        """Outputs of ended attempts that printed something, in order, starting after `after`."""
 
     def pruned(self, segments: Collection[str]) -> set[str]:
         """Which of these segments were pruned, because of their age or for space."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from rota.core.changes import Row
+from rota.core.rows import EndRow
 from rota.plan.placement.given import Given
 from rota.plan.size import Size
 
@@ -21,7 +21,6 @@ _BLOCK_BITS: Final = 12
 #: Nothing lasts for longer than 2^20 hours, and no clock shows more seconds than the latest.
 _LONGEST: Final = 20
 _LATEST: Final = 253_402_300_799.0
-_STARTED_AT, _ENDED_AT = 7, 8  #: columns of `Changes.ends`
 #: Size of the cache of places already on disk.
 _REMEMBERED: Final = 10_000
 
@@ -74,8 +73,8 @@ class Places:
     def __init__(self) -> None:
         self._written: set[Place] = set()
 
-    def new(self, ends: Iterable[Row]) -> list[Place]:
-        found = {place_of(row[0], row[_STARTED_AT], row[_ENDED_AT]) for row in ends}
+    def new(self, ends: Iterable[EndRow]) -> list[Place]:
+        found = {place_of(row.job, row.started_at, row.ended_at) for row in ends}
         return [place for place in found if place is not None and place not in self._written]
 
     def written(self, places: Iterable[Place]) -> None:

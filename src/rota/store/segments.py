@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, TypeVar
 from zlib import crc32
@@ -123,7 +123,7 @@ def check(directory: Path, outputs: Iterable[tuple[K, Output]]) -> Iterator[tupl
 class OutputIndex(Protocol):
     """The part of a `Store` that finds all outputs."""
 
-    def outputs(self, *, after: tuple[int, int], limit: int) -> list[tuple[tuple[int, int], Output]]: ...
+    def outputs(self, *, after: tuple[int, int], limit: int) -> Sequence[tuple[tuple[int, int], Output]]: ...
     def pruned(self, segments: Collection[str]) -> set[str]: ...
 
 
@@ -137,7 +137,7 @@ def check_all(directory: Path, store: OutputIndex) -> Iterator[tuple[tuple[int, 
         pruned = store.pruned({where[key].segment for key, missing in faults if missing.code == GONE})
         for key, missing in faults:
             yield key, _missing(PRUNED) if where[key].segment in pruned and missing.code == GONE else missing
-        after = page[-1][0]
+        after, _output = page[-1]
 
 
 def fault(pread: Pread, output: Output) -> Missing | None:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from rota.core import effects as e
-from rota.core.accounts.accounting import USED
 from rota.core.jobs.job import Outcome
 from rota.core.states import State
 from rota.errors import BadInput
@@ -78,7 +77,7 @@ def test_suspended_time_is_not_used_time() -> None:
     m.do("resume", 1)
     wait(m, 60)
     m.end(1)
-    used = sum(row[4 + USED] for row in m.store.accounts(first=0, end=1 << 40).rows)
+    used = sum(row.sums.used for row in m.store.accounts(first=0, end=1 << 40).rows)
     assert used == 4 * 160 * 1_000_000
 
 

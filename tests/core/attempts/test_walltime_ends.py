@@ -41,7 +41,7 @@ def over(m: Machine, job: int, after_s: float = 60.0, **more: Any) -> None:
 
 def learned(m: Machine) -> list[str]:
     """How the attempts ended that were taken as examples."""
-    return [row[6] for row in m.store.load().observations]
+    return [row.outcome for row in m.store.load().observations]
 
 
 HOLDERS = [{"types": (kind,)} for kind in ("container", "deploy", "cosystem")] + [{"interactive": True}]

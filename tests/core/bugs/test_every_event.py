@@ -16,6 +16,7 @@ from rota.core import events
 from rota.core.attempts.leases import LeaseRef
 from rota.core.features import BUILT_IN
 from rota.core.jobs.job import Outcome
+from rota.core.rows import SpecRow
 from rota.core.states import State
 from rota.errors import NotDone
 from rota.plan.policy.limits import Limit
@@ -69,7 +70,7 @@ class Scene(FaultyMachine):
         asker, job = self.asker(), self.world.jobs[self.waits]
         new, number = msgspec.structs.replace(job.spec, priority=9), 1000
         self.happened(
-            events.LibraryGrew(specs=[(number, msgspec.json.encode(new).decode())], envs=[]),
+            events.LibraryGrew(specs=[SpecRow(number, msgspec.json.encode(new).decode())], envs=[]),
             events.JobsModified(
                 by=asker,
                 jobs=[job.id],

@@ -293,13 +293,13 @@ class Groups(RuleBasedStateMachine):
                 self.end(0, True)
 
     def _everything(self) -> object:
-        world = self.m.world
+        world, stored = self.m.world, self.m.store.tables
         jobs = {id: (job.state, job.attempt, job.ready_at) for id, job in world.jobs.items()}
         return (
             jobs, dict(world.unmet_parents), deepcopy(world.blocked_by), deepcopy(world.children), reach_of(world),
             {name: after_of(world, name) for name, group in world.groups.items() if group.after},
             groups_of(world), queue_of(world),
-            deepcopy(self.m.store._jobs), set(self.m.store._edges), dict(self.m.store._dep_groups),
+            deepcopy(stored.jobs), set(stored.edges), dict(stored.dep_groups),
         )  # fmt: skip
 
     def _meant(

@@ -10,6 +10,7 @@ import pytest
 from rota.core import events
 from rota.core.answers import Acted
 from rota.core.jobs.job import Condition, Job
+from rota.core.rows import SpecRow
 from rota.core.states import State
 from rota.errors import NeverFits
 from rota.plan.need import LimitUse
@@ -36,7 +37,7 @@ def modify(m: Machine, *ids: int, input_bytes: int | None = None, **fields: Any)
         old = job(m, id)
         new = msgspec.structs.replace(old.spec, **fields)
         number = m._spec_ids.setdefault(new, len(m._spec_ids) + 1)
-        rows.append((number, msgspec.json.encode(new).decode()))
+        rows.append(SpecRow(number, msgspec.json.encode(new).decode()))
         specs[old.spec_id] = (number, new)
     by = m.asker()
     m.happened(

@@ -142,8 +142,8 @@ def test_only_the_newest_are_kept() -> None:
     model = model_of(*(success(G, at=n) for n in range(5000)))
     rows = list(model.rows())
     assert KEPT - ERA <= len(rows) <= KEPT
-    assert rows[-1][0] == 4999
-    assert model.forgotten == rows[0][0]
+    assert rows[-1].place == 4999
+    assert model.forgotten == rows[0].place
 
 
 # Failures

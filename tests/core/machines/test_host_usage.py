@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rota.core import events
 from rota.core.machines.host_usage import HostUsage, mark_hosts_unseen, record_host_states
+from rota.core.rows import HostStateRow
 from rota.core.turn import Batch, Turn
 from rota.plan.size import Capacity
 from tests.core.machine import Machine
@@ -11,7 +12,7 @@ from tests.core.machine import Machine
 
 def states(machine: Machine, host: str = "h1") -> list[tuple[float, str]]:
     rows = machine.store.host_states(host=host, since=0, until=1 << 62)
-    return [(at / 1e6, state) for _host, at, state in rows]
+    return [(row.at / 1e6, row.state) for row in rows]
 
 
 def tick(machine: Machine, seconds: float = 1.0) -> None:
@@ -169,4 +170,4 @@ def test_when_the_manager_stops_nobody_sees_its_hosts_but_what_is_written_down_g
     turn = Turn(wall=2000.0, mono=2000.0, random=lambda: 0.5, batch=batch)
     mark_hosts_unseen(machine.world, turn)
     record_host_states(machine.world, turn)
-    assert batch.changes.host_states == [("h1", 2_000_000_000, "unseen")]
+    assert batch.changes.host_states == [HostStateRow("h1", 2_000_000_000, "unseen")]

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from rota.core import events
 from rota.core.jobs.job import Spec
+from rota.core.rows import SpecRow
 from rota.core.states import State
 from rota.errors import Bug
 from rota.plan.need import LimitUse
@@ -145,7 +146,7 @@ class Limited(RuleBasedStateMachine):
             return
         new = msgspec.structs.replace(job.spec, limits=limits)
         number = self.m._spec_ids.setdefault(new, len(self.m._spec_ids) + 1)
-        rows = [(number, msgspec.json.encode(new).decode())]
+        rows = [SpecRow(number, msgspec.json.encode(new).decode())]
         loaded = {id: row} if row is not None else {}
         self.m.happened(
             events.LibraryGrew(specs=rows, envs=[]),

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from rota.core.rows import EventRow
 from rota.core.site.promised_starts import MOVED, PromisedStarts, moves_text, parse_moves
 from rota.manager.views.rows import together
-from rota.store.base import StoredEvent
 from rota.wire.views import StoryLine
 from tests.core.machine import Machine
 from tests.core.test_planned import add, planned_start
@@ -29,7 +29,7 @@ def overtake(m: Machine) -> None:
     add(m, request=f"core=1,walltime={300 + m.world.next_job}s", priority=10)
 
 
-def lines(m: Machine, job: int) -> list[StoredEvent]:
+def lines(m: Machine, job: int) -> list[EventRow]:
     return [event for event in m.store.events(job) if event.kind == MOVED]
 
 

@@ -11,16 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize
 
-from rota.core.accounts.accounting import ACCOUNT_COLUMNS, ASKED, GIVEN, HOUR_US, USED, Key, micros, spread
+from rota.core.accounts.accounting import HOUR_US, micros, spread
+from rota.core.accounts.sums import AccountKey, AccountSums, HourAccount, MinuteSums
 from rota.core.changes import Changes
 from rota.core.jobs.job import Outcome, Spec
 from rota.errors import BadInput
 from rota.manager.accounts import accounts
 from rota.manager.loop import clock
 from rota.plan.size import Size
+from rota.store import json_columns
 from rota.store.base import Accounts
 from rota.store.memory.store import MemoryStore
-from rota.store.sqlite import json_columns
 from rota.wire import messages as m
 from rota.wire.sums import AccountRow
 from tests.core.machine import Machine
@@ -34,9 +35,9 @@ MANY_HOURS = 2000
 
 
 def shown(
-    rows: dict[Key, list[int]], *, begin: int = 0, end: int = MANY_HOURS, window_s: int = 3600
+    rows: dict[AccountKey, AccountSums], *, begin: int = 0, end: int = MANY_HOURS, window_s: int = 3600
 ) -> list[AccountRow]:
-    stored = [(*key, *row) for key, row in rows.items()]
+    stored = [HourAccount(*key, row) for key, row in rows.items()]
     found = accounts.view(
         Accounts(stored, []), {}, begin=begin, end=end, window_s=window_s, by=accounts.BY, now=0.0
     )
@@ -57,10 +58,10 @@ moments = st.integers(1, 40 * HOUR_US)
 
 @given(st.lists(st.tuples(moments, moments, st.sampled_from([0, 1, 33, 50, 100, 250, 6400])), max_size=6))
 def test_spans_are_split_over_the_hours_they_lie_in(spans: list[tuple[int, int, int]]) -> None:
-    rows: dict[Key, list[int]] = {}
+    rows: dict[AccountKey, AccountSums] = {}
     expected: Counter[int] = Counter()
     for start, length, cpus in spans:
-        spread(rows, ANN, start, start + length, cpus, USED)
+        spread(rows, ANN, start, start + length, cpus, "used")
         expected.update(dict(by_hour(start, start + length, cpus)) if cpus else {})
     assert found(shown(rows), "used_s") == +expected
 
@@ -71,8 +72,8 @@ def test_a_view_that_begins_in_the_middle_shows_the_same_as_the_whole(
 ) -> None:
     store = MemoryStore()
     changes = Changes()
-    spread(changes.accounts, ANN, start, start + length, 150, USED)
-    spread(changes.accounts, ANN, start, start + length // 2, 150, ASKED)
+    spread(changes.accounts, ANN, start, start + length, 150, "used")
+    spread(changes.accounts, ANN, start, start + length // 2, 150, "asked")
     store.commit(changes)
 
     def windows(begin: int) -> list[AccountRow]:
@@ -83,15 +84,15 @@ def test_a_view_that_begins_in_the_middle_shows_the_same_as_the_whole(
 
 
 def test_a_long_job_is_few_rows() -> None:
-    rows: dict[Key, list[int]] = {}
-    spread(rows, ANN, HOUR_US // 2, 5000 * HOUR_US + 1, 100, USED)
+    rows: dict[AccountKey, AccountSums] = {}
+    spread(rows, ANN, HOUR_US // 2, 5000 * HOUR_US + 1, 100, "used")
     assert len(rows) == 3
 
 
 def test_ten_days_of_two_resources_are_172800_resource_seconds_in_each_inner_day() -> None:
-    rows: dict[Key, list[int]] = {}
+    rows: dict[AccountKey, AccountSums] = {}
     start = 6 * HOUR_US
-    spread(rows, ANN, start, start + 240 * HOUR_US, 200, USED)
+    spread(rows, ANN, start, start + 240 * HOUR_US, 200, "used")
     found = shown(rows, end=100, window_s=DAY_S)
     assert [row.used_s for row in found] == [129_600.0, *[172_800.0] * 9, 43_200.0]
 
@@ -146,11 +147,11 @@ def test_what_was_asked_for_is_neither_what_was_learned_nor_a_default() -> None:
 
 
 def test_what_was_asked_for_is_not_known_of_hours_that_an_earlier_version_summed_up() -> None:
-    rows: dict[Key, list[int]] = {}
-    spread(rows, ANN, HOUR_US // 2, 5 * HOUR_US + 7, 100, USED)
-    spread(rows, ANN, HOUR_US // 2, 5 * HOUR_US + 7, 100, GIVEN)
-    spread(rows, ANN, 7 * HOUR_US, 8 * HOUR_US, 100, ASKED)
-    found = Accounts([(*key, *row) for key, row in rows.items()], [], asked_since=6)
+    rows: dict[AccountKey, AccountSums] = {}
+    spread(rows, ANN, HOUR_US // 2, 5 * HOUR_US + 7, 100, "used")
+    spread(rows, ANN, HOUR_US // 2, 5 * HOUR_US + 7, 100, "given")
+    spread(rows, ANN, 7 * HOUR_US, 8 * HOUR_US, 100, "asked")
+    found = Accounts([HourAccount(*key, row) for key, row in rows.items()], [], asked_since=6)
     seen = accounts.view(found, {}, begin=0, end=9, window_s=3600, by=accounts.BY, now=0.0).rows
     assert [(row.at.hour, row.asked_s, row.unasked) for row in seen] == [
         *((hour, None, None) for hour in range(6)),
@@ -230,13 +231,13 @@ def test_the_minutes_count_starts_ends_waits_and_runs() -> None:
     machine.do("kill", cancelled)
     machine.pump()
     rows = machine.store.minutes(since=0)
-    started, complete, failed, _cancelled, wait_us, run_us = (
-        sum(column) for column in list(zip(*rows, strict=True))[1:]
-    )
-    assert (complete, failed) == (1, 1)
-    assert started >= 2
-    assert wait_us == 30_000_000
-    assert run_us >= 90_000_000
+    total = MinuteSums()
+    for row in rows:
+        total.add(row.sums)
+    assert (total.complete, total.failed) == (1, 1)
+    assert total.started >= 2
+    assert total.waited == 30_000_000
+    assert total.ran >= 90_000_000
 
 
 @pytest.mark.parametrize(
@@ -259,9 +260,7 @@ def test_a_question_that_makes_no_sense_is_refused(ask: m.GetAccounts) -> None:
 
 def test_a_client_of_an_earlier_version_reads_numbers_where_it_knows_no_null() -> None:
     store, changes = MemoryStore(), Changes()
-    changes.accounts[int(clock.now() // 3600), *ANN] = [
-        HOUR_US if each == GIVEN else 0 for each in range(ACCOUNT_COLUMNS)
-    ]
+    changes.accounts[AccountKey(int(clock.now() // 3600), *ANN)] = AccountSums(given=HOUR_US)
     store.commit(changes)
     for ask in (m.GetAccounts(1), m.GetAccounts(1, apart=True)):
         row = accounts.accounting(store, {}, ask).rows[0]
@@ -293,12 +292,16 @@ class Accounted(Histories):
         store, commit = self.m.store, self.m.store.commit
 
         def witnessed(changes: Changes) -> None:
-            known = {key: (row.spec, row.size, row.started_at) for key, row in store._attempts.items()}
-            known |= {row[:2]: (row[6], json_columns.size(row[7]), None) for row in changes.attempts}
-            known |= {row[:2]: (*known[row[:2]][:2], row[2]) for row in changes.starts}
+            stored = store.tables.attempts
+            sizes = {key: (row.spec, row.size) for key, row in stored.items()}
+            sizes |= {
+                (row.job, row.number): (row.spec_id, json_columns.size(row.size)) for row in changes.attempts
+            }
+            starts = {key: row.started_at for key, row in stored.items()}
+            starts |= {(row.job, row.number): row.started_at for row in changes.starts}
             for row in changes.ends:
-                spec, size, started_at = known[row[:2]]
-                self.told[row[:2]] = (spec, size, row[7] or started_at, row[8])
+                key = (row.job, row.number)
+                self.told[key] = (*sizes[key], row.started_at or starts.get(key), row.ended_at)
             commit(changes)
 
         store.commit = witnessed  # type: ignore[method-assign]

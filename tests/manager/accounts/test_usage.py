@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from rota.core.changes import Changes
 from rota.core.machines.host_usage import STATES
+from rota.core.rows import HostStateRow
 from rota.errors import BadInput
 from rota.manager.accounts import usage
 from rota.store.memory.store import MemoryStore
@@ -19,7 +20,7 @@ S = 1_000_000
 def stored(*rows: tuple[str, int, str]) -> MemoryStore:
     store = MemoryStore()
     changes = Changes()
-    changes.host_states = list(rows)
+    changes.host_states = [HostStateRow(*row) for row in rows]
     store.commit(changes)
     return store
 

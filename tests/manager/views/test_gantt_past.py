@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.core.accounts.sums import AccountKey, AccountSums
 from rota.core.changes import Changes
 from rota.core.jobs.job import Spec
+from rota.core.rows import AttemptRow, EndRow, HostStateRow, JobRow, SpecRow, SubmissionRow
 from rota.core.states import State
 from rota.manager.metrics.rates import Rates
 from rota.manager.requests.questions import Questions
@@ -48,15 +50,17 @@ def stored(
     """(host, start, end, spec, given) of jobs from 1 on."""
     store = kind()
     changes = Changes()
-    changes.specs = [(n, msgspec.json.encode(spec).decode()) for n, spec in SPECS.items()]
-    changes.submissions = [("s", "ann", 1.0, len(attempts), "{}")]
+    changes.specs = [SpecRow(n, msgspec.json.encode(spec).decode()) for n, spec in SPECS.items()]
+    changes.submissions = [SubmissionRow("s", "ann", 1.0, len(attempts), "{}")]
     for job, (host, start, end, spec, gives) in enumerate(attempts, 1):
         changes.jobs.append(
-            (job, f"{job}", "s", spec, "g", "ann", "true", int(State.READY), 1.0, 1.0, *[None] * 6)
+            JobRow(job, f"{job}", "s", spec, "g", "ann", "true", int(State.READY), 1.0, 1.0, None, None, None)
         )
         text = None if gives is None else msgspec.json.encode(gives).decode()
-        changes.attempts.append((job, 1, job, "r", host, start, spec, None, text))
-        changes.ends.append((job, 1, outcome, 0, None, None, None, start, end, 0.0, 0, 0, *[None] * 8))
+        changes.attempts.append(AttemptRow(job, 1, job, "r", host, start, spec, None, text))
+        changes.ends.append(
+            EndRow(job, 1, outcome, 0, None, None, None, start, end, 0.0, 0, 0, None, None, None, None, None, None)
+        )
     store.commit(changes)
     return store
 
@@ -211,11 +215,11 @@ def test_a_running_job_is_drawn_beside_what_ended_before() -> None:
 def test_attempts_of_removed_jobs_are_missing_and_that_is_said() -> None:
     store = stored(("a", 10.0, 20.0, 1, None), ("a", 30.0, 40.0, 1, None))
     accounted = Changes()
-    accounted.accounts = {(0, "ann", "", "default"): [2, 2, 0, 0, 0, 0, 0, 0, 0]}
+    accounted.accounts = {AccountKey(0, "ann", "", "default"): AccountSums(attempts=2, jobs=2)}
     store.commit(accounted)
     assert past_of(store, 0.0, 100.0).removed == 0
     gone = Changes()
-    gone.removed = [(1,)]
+    gone.removed = [1]
     store.commit(gone)
     view = past_of(store, 0.0, 100.0)
     assert ([each.id for each in view.attempts], view.removed) == ([2], 1)
@@ -229,9 +233,11 @@ def test_merged_or_not_the_same_number_is_said_to_be_removed(
     store = stored(*((host, float(at), float(at + took), spec, gives) for host, at, took, spec, gives in rows))
     changes = Changes()
     hours = [(at + took) // 3600 for _host, at, took, _spec, _given in rows]
-    changes.accounts = {(hour, "ann", "", "default"): [hours.count(hour), *[0] * 11] for hour in hours}
+    changes.accounts = {
+        AccountKey(hour, "ann", "", "default"): AccountSums(attempts=hours.count(hour)) for hour in hours
+    }
     gone = [job for job in removed if job <= len(rows)]
-    changes.removed = [(job,) for job in gone]
+    changes.removed = gone
     store.commit(changes)
     first, last = since // 3600, (since + length) // 3600
     expected = sum(first <= hours[job - 1] <= last for job in gone)
@@ -254,10 +260,8 @@ def test_what_is_sent_piece_by_piece_is_the_same_message() -> None:
 def test_what_hosts_did_is_told_from_when_they_are_known_on() -> None:
     store = MemoryStore()
     changes = Changes()
-    changes.host_states = [
-        ("a", 10 * S, "idle"), ("a", 20 * S, "drained"), ("a", 30 * S, "busy"), ("a", 40 * S, "away"),
-        ("a", 50 * S, "unseen"), ("a", 55 * S, "asleep"),
-    ]  # fmt: skip
+    states = [(10, "idle"), (20, "drained"), (30, "busy"), (40, "away"), (50, "unseen"), (55, "asleep")]
+    changes.host_states = [HostStateRow("a", at * S, state) for at, state in states]
     store.commit(changes)
     view = past_of(store, 5.0, 60.0)
     assert [
@@ -275,7 +279,7 @@ def test_what_hosts_did_is_told_from_when_they_are_known_on() -> None:
 def test_states_of_a_host_never_overlap(rows: list[tuple[int, str]], since: int) -> None:
     store = MemoryStore()
     changes = Changes()
-    changes.host_states = [("a", at * S, state) for at, state in dict(rows).items()]
+    changes.host_states = [HostStateRow("a", at * S, state) for at, state in dict(rows).items()]
     store.commit(changes)
     spans = [each for each in past_of(store, float(since), 100.0).states if each.host == "a"]
     assert all(since <= each.start.timestamp() < each.end.timestamp() <= 100 for each in spans)

@@ -59,7 +59,7 @@ class Desk:
         def counted(changes: Changes) -> None:
             commit(changes)
             self.commits += 1
-            self.specs.update((n, msgspec.json.decode(text, type=Spec)) for n, text in changes.specs)
+            self.specs.update((row.id, msgspec.json.decode(row.spec, type=Spec)) for row in changes.specs)
 
         self.machine.store.commit = counted  # type: ignore[method-assign]
         self.listings = Listings(self.queries, version=lambda: self.commits, clock=lambda: self.queries.now)

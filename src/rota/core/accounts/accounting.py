@@ -6,9 +6,10 @@ hour: see `spread`. How an attempt is accounted depends only on stored data.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from rota.core.accounts.amounts import asked_s, cores_of, given_s
+from rota.core.accounts.sums import AccountKey, AccountSums, MinuteSums
 from rota.core.jobs.job import Job, Lease, Spec
 from rota.core.states import State
 from rota.core.turn import Turn
@@ -26,20 +27,12 @@ _CORE_S: Final = CORE * 1e6
 #: Fair share ignores older use.
 _KEPT_US: Final = int(KEPT_S * 1e6)
 
-#: (hour since 1970, user, project, queue)
-Key = tuple[int, str, str, str]
-#: Columns of an account row after its key. `*_STEP`: change, in hundredths of cores, of the use in all whole hours
-#: from then on. UNASKED: attempts without a requested time.
-ATTEMPTS, JOBS, FAILED, USED, USED_STEP, GIVEN, GIVEN_STEP, CPU, WAIT, ASKED, ASKED_STEP, UNASKED = range(12)
-ACCOUNT_COLUMNS: Final = 12
+#: What `spread` adds to.
+Amount = Literal["used", "given", "asked"]
 
-#: Columns of a minute row, by the manager's clock.
-STARTED, COMPLETE, FAILED_NOW, CANCELLED, WAITED, RAN = range(6)
-MINUTE_COLUMNS: Final = 6
 #: Minutes kept: a week.
 MINUTES_KEPT: Final = 7 * 24 * 60
 
-_ENDS: Final = {State.COMPLETE: COMPLETE, State.FAILED: FAILED_NOW, State.CANCELLED: CANCELLED}
 #: The end of the year 9999.
 _LATEST: Final = 253_402_300_799.0
 
@@ -70,28 +63,45 @@ def asked_us(spec: Spec, given: Given | None) -> int | None:
 
 
 def spread(
-    rows: dict[Key, list[int]], owner: tuple[str, str, str], start: int, end: int, cpus: int, column: int
+    rows: dict[AccountKey, AccountSums],
+    owner: tuple[str, str, str],
+    start: int,
+    end: int,
+    cpus: int,
+    amount: Amount,
 ) -> None:
     """Add cores from `start` to `end` to the sums of the hours in between.
 
     Only the first and the last hour get their share. Whole hours between them are recorded as a step up and a step
-    down in the column after `column`, so a job of a month takes at most four rows.
+    down, so a job of a month takes at most four rows.
     """
     if not cpus or end <= start:
         return
     first, last = start // HOUR_US, end // HOUR_US
     whole = cpus * (end - start) // CORE
     if first == last:
-        _row(rows, (first, *owner))[column] += whole
+        _add(_row(rows, AccountKey(first, *owner)), amount, whole)
         return
     head = cpus * ((first + 1) * HOUR_US - start) // CORE
-    _row(rows, (first, *owner))[column] += head
+    _add(_row(rows, AccountKey(first, *owner)), amount, head)
     between = last - first - 1
-    row = _row(rows, (last, *owner))
-    row[column] += whole - head - between * cpus * CORE_HOUR_US
+    tail = whole - head - between * cpus * CORE_HOUR_US
+    _add(_row(rows, AccountKey(last, *owner)), amount, tail, step=-cpus if between else 0)
     if between:
-        row[column + 1] -= cpus
-        _row(rows, (first + 1, *owner))[column + 1] += cpus
+        _add(_row(rows, AccountKey(first + 1, *owner)), amount, 0, step=cpus)
+
+
+def _add(sums: AccountSums, amount: Amount, more: int, *, step: int = 0) -> None:
+    match amount:
+        case "used":
+            sums.used += more
+            sums.used_step += step
+        case "given":
+            sums.given += more
+            sums.given_step += step
+        case "asked":
+            sums.asked += more
+            sums.asked_step += step
 
 
 def account_attempt(
@@ -117,38 +127,39 @@ def account_attempt(
     start, end = micros(started_at), micros(ended_at) or micros(turn.wall)
     hour = end // HOUR_US
     row = _row_of(turn, spec, hour)
-    row[ATTEMPTS] += 1
-    row[FAILED] += failed
+    row.attempts += 1
+    row.failed += failed
     if cpu_s:
-        row[CPU] += micros(cpu_s)
+        row.cpu += micros(cpu_s)
     if not start:
         return
     if job.ready_at is not None and (waited := start - micros(job.ready_at)) > 0:
-        row[WAIT] += waited
+        row.wait += waited
     if suspended_s:
         start = min(end, start + micros(suspended_s))
     size = job.learned or spec.size
     cpus = size.cpus if given is None else cores_of(size, given)
     held, lent, asked = max(0, end - start), given_us(spec, size, given), asked_us(spec, given)
     if asked is None:
-        row[UNASKED] += 1
+        row.unasked += 1
         asked = 0
     if start // HOUR_US == hour and start < end:
         # The usual case, equal to what `spread` would do.
-        row[USED] += cpus * held // CORE
-        row[GIVEN] += cpus * lent // CORE
-        row[ASKED] += cpus * asked // CORE
+        row.used += cpus * held // CORE
+        row.given += cpus * lent // CORE
+        row.asked += cpus * asked // CORE
         use.add((spec.user, spec.project), cpus * held / _CORE_S, cpus * lent / _CORE_S, end / 1e6)
     else:
         owner = (spec.user, spec.project, spec.queue)
-        spread(turn.changes.accounts, owner, start, end, cpus, USED)
-        for column, whole in ((GIVEN, lent), (ASKED, asked)):
+        spread(turn.changes.accounts, owner, start, end, cpus, "used")
+        amounts: tuple[tuple[Amount, int], ...] = (("given", lent), ("asked", asked))
+        for amount, whole in amounts:
             while_held = min(whole, held)
-            spread(turn.changes.accounts, owner, start, start + while_held, cpus, column)
-            row[column] += cpus * whole // CORE - cpus * while_held // CORE
+            spread(turn.changes.accounts, owner, start, start + while_held, cpus, amount)
+            _add(row, amount, cpus * whole // CORE - cpus * while_held // CORE)
         _spread_use(use, spec, start, end, cpus, lent)
     if held:
-        _minute(turn)[RAN] += held
+        _minute(turn).ran += held
     if lease.started_at is None:
         count_start(turn, job, started_at)  # its start was not reported before
 
@@ -170,39 +181,45 @@ def _spread_use(use: History, spec: Spec, start: int, end: int, cpus: int, lent:
 def count_start(turn: Turn, job: Job, started_at: float | None) -> None:
     """Count the start of an attempt."""
     row = _minute(turn)
-    row[STARTED] += 1
+    row.started += 1
     # `ready_at` may be unknown.
     if job.ready_at is not None and (start := micros(started_at)) and (waited := start - micros(job.ready_at)) > 0:
-        row[WAITED] += waited
+        row.waited += waited
 
 
 def count_end(turn: Turn, job: Job, state: State) -> None:
     """Count the end of a job, not merely of an attempt."""
-    _row_of(turn, job.spec, int(turn.wall // HOUR_S))[JOBS] += 1
-    _minute(turn)[_ENDS[state]] += 1
+    _row_of(turn, job.spec, int(turn.wall // HOUR_S)).jobs += 1
+    minute = _minute(turn)
+    if state is State.COMPLETE:
+        minute.complete += 1
+    elif state is State.FAILED:
+        minute.failed += 1
+    else:
+        minute.cancelled += 1
 
 
-def _row_of(turn: Turn, spec: Spec, hour: int) -> list[int]:
+def _row_of(turn: Turn, spec: Spec, hour: int) -> AccountSums:
     """The row for jobs of this specification in an hour. Cached: many jobs of a batch share it."""
     sums = turn.batch.sums
     found = sums.get(hour)
     if found is not None and found[0] is spec:
         return found[1]
-    row = _row(turn.changes.accounts, (hour, spec.user, spec.project, spec.queue))
+    row = _row(turn.changes.accounts, AccountKey(hour, spec.user, spec.project, spec.queue))
     sums[hour] = (spec, row)
     return row
 
 
-def _row(rows: dict[Key, list[int]], key: Key) -> list[int]:
+def _row(rows: dict[AccountKey, AccountSums], key: AccountKey) -> AccountSums:
     row = rows.get(key)
     if row is None:
-        row = rows[key] = [0] * ACCOUNT_COLUMNS
+        row = rows[key] = AccountSums()
     return row
 
 
-def _minute(turn: Turn) -> list[int]:
+def _minute(turn: Turn) -> MinuteSums:
     row = turn.minute
     if row is None:
         at = int(turn.wall // 60)
-        row = turn.minute = turn.changes.minutes.setdefault(at, [0] * MINUTE_COLUMNS)
+        row = turn.minute = turn.changes.minutes.setdefault(at, MinuteSums())
     return row

@@ -8,14 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rota.core.accounts.accounting import (
-    CORE_HOUR_US,
-    GIVEN,
-    GIVEN_STEP,
-    HOUR_S,
-    USED,
-    USED_STEP,
-)
+from rota.core.accounts.accounting import CORE_HOUR_US, HOUR_S
 from rota.core.accounts.amounts import cores_of
 from rota.core.attempts.parts import all_leased
 from rota.core.attempts.suspension import is_suspending
@@ -40,12 +33,12 @@ def restore_usage(world: World, restart: Restart) -> None:
     _first, end = kept_hours(restart.wall)
     steps: dict[UserProject, list[tuple[int, int, int]]] = {}
     add = world.usage_history.add
-    for hour, user, project, _queue, *row in restart.usage:
-        used, asked = row[USED], row[GIVEN]
-        if used or asked:
-            add((user, project), used / 1e6, asked / 1e6, hour * HOUR_S)
-        if row[USED_STEP] or row[GIVEN_STEP]:
-            steps.setdefault((user, project), []).append((hour, row[USED_STEP], row[GIVEN_STEP]))
+    for row in restart.usage:
+        owner, sums = (row.user, row.project), row.sums
+        if sums.used or sums.given:
+            add(owner, sums.used / 1e6, sums.given / 1e6, row.hour * HOUR_S)
+        if sums.used_step or sums.given_step:
+            steps.setdefault(owner, []).append((row.hour, sums.used_step, sums.given_step))
     for owner, changes in steps.items():
         changes.sort()
         used = asked = 0

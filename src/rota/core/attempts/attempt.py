@@ -26,6 +26,7 @@ from rota.core.jobs.job import AttemptEnd, Job, Lease, Outcome, Reason
 from rota.core.jobs.reason_texts import sentence
 from rota.core.jobs.retry import delay_s, longest_delay_s, may_retry, next_attempt_text, reservation_over
 from rota.core.learning.estimate import learn
+from rota.core.rows import EndRow, StartRow, VoidRow
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import Runner, World, erase, move, write
@@ -58,7 +59,7 @@ def start_attempt(world: World, turn: Turn, job: Job, started: Started) -> None:
     if job.state in (State.SCHEDULED, State.STARTING):
         job.reason = None  # a prologue, if any, is over
         move(world, job, State.RUNNING)
-    turn.changes.starts.append((job.id, job.attempt, started_at, started.pid, started.seat))
+    turn.changes.starts.append(StartRow(job.id, job.attempt, started_at, started.pid, started.seat))
     count_start(turn, job, started_at)
     adopt_seat(world, world.runners[lease.runner], started.seat, job)
     world.placement.started(started.seat, turn.mono)
@@ -108,7 +109,7 @@ def void_attempt(
     for voided in world.points.lease_voided:
         voided(world, turn, job)
     host = _leave_runner(world, job)
-    turn.changes.voids.append((job.id, job.attempt))
+    turn.changes.voids.append(VoidRow(job.id, job.attempt))
     turn.note(job.id, job.attempt, "voided", why)
     if not close_parts(world, turn, job, then, host=host):
         conclude(world, turn, job, then, host=host)
@@ -194,7 +195,7 @@ def _write_end(turn: Turn, job: Job, ended: AttemptEnd, outcome: Outcome, starte
     behaved = msgspec.json.encode(outcome.behaviours).decode() if outcome.behaviours else None
     report = msgspec.json.encode(outcome.kept).decode() if outcome.kept is not None else None
     turn.changes.ends.append(
-        (
+        EndRow(
             job.id, job.attempt, verdict.label, outcome.exit_code, outcome.signal, code, message, started_at,
             outcome.ended_at, outcome.cpu_s, outcome.peak_mem or None, outcome.peak_disk, outcome.segment or None,
             outcome.offset, outcome.out_len, outcome.err_len, outcome.out_total, outcome.err_total, behaved,

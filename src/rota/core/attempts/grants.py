@@ -15,6 +15,7 @@ from rota.core.attempts.seats import take_lease, take_seat
 from rota.core.effects import SendWork
 from rota.core.jobs.job import Lease
 from rota.core.learning.estimate import resize
+from rota.core.rows import AttemptRow
 from rota.core.site.plan_facts import inform
 from rota.core.states import State
 from rota.core.turn import Turn
@@ -84,7 +85,7 @@ def _lease(world: World, turn: Turn, placed: Placed, work: dict[str, SendWork]) 
     size = msgspec.json.encode(job.learned).decode() if job.learned is not None else None
     what = msgspec.json.encode(given).decode() if given is not None else None
     turn.changes.attempts.append(
-        (id, job.attempt, token, runner.id, placed.host, turn.wall, job.spec_id, size, what)
+        AttemptRow(id, job.attempt, token, runner.id, placed.host, turn.wall, job.spec_id, size, what)
     )
     if withheld is not None:
         if others:

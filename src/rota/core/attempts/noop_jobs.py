@@ -17,6 +17,7 @@ from rota.core.attempts.seats import take_lease
 from rota.core.effects import NotifyStarted
 from rota.core.feature import Feature
 from rota.core.jobs.job import Job, Lease, Outcome
+from rota.core.rows import AttemptRow, StartRow
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import Runner, World, move
@@ -71,8 +72,10 @@ def begin_noop(world: World, turn: Turn, job: Job, host: str, given: Given) -> N
     job.learned = given.size
     take_lease(runner, job)
     size, what = msgspec.json.encode(given.size).decode(), msgspec.json.encode(given).decode()
-    turn.changes.attempts.append((job.id, job.attempt, token, runner.id, host, turn.wall, job.spec_id, size, what))
-    turn.changes.starts.append((job.id, job.attempt, turn.wall, 0, 0))
+    turn.changes.attempts.append(
+        AttemptRow(job.id, job.attempt, token, runner.id, host, turn.wall, job.spec_id, size, what)
+    )
+    turn.changes.starts.append(StartRow(job.id, job.attempt, turn.wall, 0, 0))
     move(world, job, State.RUNNING)
     count_start(turn, job, turn.wall)
     world.use(NoopJobs).running.add(job.id)

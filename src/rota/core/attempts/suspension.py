@@ -34,6 +34,7 @@ from rota.core.effects import SendReply, SuspendAttempts
 from rota.core.events import JobsResumed, JobsSuspended, RunnerJoined
 from rota.core.feature import Feature
 from rota.core.jobs.job import Job, Lease, Reason
+from rota.core.rows import GivenRow
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import Runner, World, move, write
@@ -280,7 +281,7 @@ def change_grant(world: World, turn: Turn, job: Job, **changes: Any) -> None:
     given = lease.given if lease.given is not None else Given(job.size, walltime_s=job.spec.walltime_s)
     lease.given = msgspec.structs.replace(given, **changes)
     text = msgspec.json.encode(lease.given).decode()
-    turn.changes.regiven[job.id, job.attempt] = (job.id, job.attempt, text)
+    turn.changes.regiven[job.id, job.attempt] = GivenRow(job.id, job.attempt, text)
     index_attempt(world, job, lease)
     if (parts := world.find(PartIndex)) is not None and (job.id in parts.moved or job.id in parts.closing):
         store_parts(world, turn)

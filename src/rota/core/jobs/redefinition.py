@@ -14,6 +14,7 @@ from rota.core.jobs.command import Command, command_to_text, one_line
 from rota.core.jobs.dependencies import propagate
 from rota.core.jobs.job import After, Job, Spec
 from rota.core.jobs.respecification import respecify
+from rota.core.rows import RekeyedRow
 from rota.core.states import WAITING
 from rota.core.submit.identity import redefined_keys
 from rota.core.submit.parents import redefined_after, refuse_cycles
@@ -128,9 +129,8 @@ def redefine(world: World, turn: Turn, found: Mapping[int, NewSelf]) -> None:
 def _redefine(world: World, turn: Turn, job: Job, new: NewSelf) -> None:
     if new.cmd != job.cmd or new.key != job.key:
         before = turn.changes.rekeyed.get(job.id)
-        turn.changes.rekeyed[job.id] = (
-            job.id, new.key, command_to_text(new.cmd), job.key if before is None else before[3],
-        )  # fmt: skip
+        former = job.key if before is None else before.former
+        turn.changes.rekeyed[job.id] = RekeyedRow(job.id, new.key, command_to_text(new.cmd), former)
         if world.keys.get(job.key) == job.id:
             del world.keys[job.key]
         world.keys[new.key] = job.id

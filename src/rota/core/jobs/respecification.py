@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rota.core.jobs.job import Job, Spec
 from rota.core.learning.estimate import estimate
+from rota.core.rows import RespecifiedRow
 from rota.core.states import TERMINAL, State
 from rota.core.turn import Turn
 from rota.core.world import World, dequeue, write
@@ -34,6 +35,6 @@ def respecify(world: World, turn: Turn, job: Job, number: int, spec: Spec, input
         twin = upload.retried.get(job.id)  # loaded from disk by an upload that will re-open it
         if twin is not None:
             twin.spec, twin.spec_id, twin.input_bytes, twin.floor = spec, number, job.input_bytes, job.floor
-    turn.changes.respecified[job.id] = (job.id, number, spec.group, spec.user, job.input_bytes)
+    turn.changes.respecified[job.id] = RespecifiedRow(job.id, number, spec.group, spec.user, job.input_bytes)
     if spec.size != old.size:
         write(turn, job)

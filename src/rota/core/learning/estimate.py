@@ -5,16 +5,15 @@ Connects the world with the models (`core.learning.model`) and the rules for siz
 
 from __future__ import annotations
 
-from typing import Any
-
 from rota.core.accounts.amounts import given_s, observed_asked
 from rota.core.effects import SendReply
 from rota.core.events import LearningForgotten
 from rota.core.jobs.job import Job, Outcome
 from rota.core.learning.model import CachedSize, Model
 from rota.core.learning.next_attempt_size import Decision, LearnedSizes, advice, after_failure, decide
-from rota.core.learning.observation import LACKED, Observation, at_most, to_row
+from rota.core.learning.observation import LACKED, Observation, at_most, observation_row
 from rota.core.restart import Restart
+from rota.core.rows import ObservationRow
 from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import NotFound
@@ -109,10 +108,10 @@ def offer(world: World, jobs: list[Job]) -> None:
 
 def restore_models(world: World, restart: Restart) -> None:
     """Restore the most recent models from the stored observations."""
-    rows: dict[str, list[Any]] = {}
-    for name, *row in restart.snapshot.observations:
-        rows.setdefault(name, []).append(tuple(row))
-    newest = sorted(rows, key=lambda name: max(row[1] for row in rows[name]))
+    rows: dict[str, list[ObservationRow]] = {}
+    for row in restart.snapshot.observations:
+        rows.setdefault(row.group, []).append(row)
+    newest = sorted(rows, key=lambda name: max(row.at for row in rows[name]))
     world.models = {name: Model.from_rows(rows[name]) for name in newest[-MOST_MODELS:]}
 
 
@@ -148,10 +147,12 @@ def learn(
     name = job.learning_group
     model = model_of(world, name)
     place = model.observe(seen)
-    asked_for = observed_asked(job.spec, given)
-    turn.changes.observations.append((name, *to_row(place, seen), job.id, *asked_for))
+    asked_mem, asked_disk, asked_time_s = observed_asked(job.spec, given)
+    turn.changes.observations.append(
+        observation_row(name, place, seen, job.id, asked_mem, asked_disk, asked_time_s)
+    )
     if code is None:
-        model.took(asked_for[2], elapsed_s)
+        model.took(asked_time_s, elapsed_s)
     if code in LACKED:
         world.placement.learned(name, LearnedSizes(model, world.largest))
     elif place & (place + 1) == 0 and (advised := advice(model)) != model.last_advice:
@@ -204,6 +205,6 @@ def on_learning_forgotten(world: World, turn: Turn, event: LearningForgotten) ->
     for name in event.names:
         del world.models[name]
         world.placement.learned(name, None)
-        turn.changes.observations = [row for row in turn.changes.observations if row[0] != name]
-        turn.changes.forgotten.append((name,))
+        turn.changes.observations = [row for row in turn.changes.observations if row.group != name]
+        turn.changes.forgotten.append(name)
     turn.effects.append(SendReply(event.by, None))

@@ -11,9 +11,18 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from rota.core.learning.figures import Figures
-from rota.core.learning.observation import COMPLETE, LACKED, RESOURCES, Observation, Resource, Row, to_row
+from rota.core.learning.observation import (
+    COMPLETE,
+    LACKED,
+    RESOURCES,
+    Observation,
+    Resource,
+    observation_of,
+    observation_row,
+)
 from rota.core.learning.percentile import ERA, KEPT, DecayingValues, first_era
 from rota.core.learning.regression import MAX_POINTS, FittedLine, fit
+from rota.core.rows import ObservationRow
 from rota.plan.size import Size
 from rota.units import MAX_BYTES, MAX_SECONDS
 
@@ -30,9 +39,9 @@ KEPT_TIMES: Final = 64
 LINE_EVERY: Final = 16
 
 
-def _row_order(row: Row) -> tuple[int, bool, float]:
+def _row_order(row: ObservationRow) -> tuple[int, bool, float]:
     """Order rows by age. The place of a failure is the number of the next success."""
-    return row[0], row[5] == COMPLETE, row[1]
+    return row.place, row.outcome == COMPLETE, row.at
 
 
 class CachedSize(NamedTuple):
@@ -90,20 +99,20 @@ class Model:
         self.memo: dict[object, object] = {}
 
     @classmethod
-    def from_rows(cls, rows: Iterable[Row]) -> Model:
+    def from_rows(cls, rows: Iterable[ObservationRow]) -> Model:
         """Restore the model that wrote these rows, or any newer part of them."""
         model = cls()
         for row in sorted(rows, key=_row_order):
-            model._taken = row[0]  # old rows are gone, but places go on
-            model.observe(Observation(*row[1:]))
+            model._taken = row.place  # old rows are gone, but places go on
+            model.observe(observation_of(row))
         return model
 
-    def rows(self) -> Iterator[Row]:
-        """The rows to store; `from_rows` restores the model from them."""
+    def rows(self) -> Iterator[ObservationRow]:
+        """The rows to store, without the name of the group; `from_rows` restores the model from them."""
         kept = [*self._successes, *self._others]
         for failures in self._failures.values():
             kept += failures
-        return iter(sorted((to_row(place, seen) for place, seen in kept), key=_row_order))
+        return iter(sorted((observation_row("", place, seen) for place, seen in kept), key=_row_order))
 
     def observe(self, seen: Observation) -> int:
         """Learn from an ended attempt. Returns its place, to be stored with it: the number of earlier

@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from rota.core.rows import ObservationRow
 from rota.units import MAX_BYTES, MAX_SECONDS
 
 #: A learned resource.
@@ -64,21 +65,25 @@ def at_most(size: int) -> int:
     return -size
 
 
-#: A stored observation: its place in the group (see `Model.observe`), then its fields in order.
-Row = tuple[int, float, int, int, float, str, int | None, int, int, float]
+def observation_row(
+    group: str,
+    place: int,
+    seen: Observation,
+    job: int | None = None,
+    asked_mem: int | None = None,
+    asked_disk: int | None = None,
+    asked_time_s: float | None = None,
+) -> ObservationRow:
+    """The row of an observation at this place of its group (see `Model.observe`)."""
+    return ObservationRow(
+        group, place, seen.at, seen.mem, seen.disk, seen.time_s, seen.outcome, seen.input_bytes, seen.given_mem,
+        seen.given_disk, seen.given_time_s, job, asked_mem, asked_disk, asked_time_s,
+    )  # fmt: skip
 
 
-def to_row(place: int, seen: Observation) -> Row:
-    """The row of an observation at this place."""
-    return (
-        place,
-        seen.at,
-        seen.mem,
-        seen.disk,
-        seen.time_s,
-        seen.outcome,
-        seen.input_bytes,
-        seen.given_mem,
-        seen.given_disk,
-        seen.given_time_s,
-    )
+def observation_of(row: ObservationRow) -> Observation:
+    """The observation in a row."""
+    return Observation(
+        row.at, row.mem, row.disk, row.time_s, row.outcome, row.input_bytes, row.given_mem, row.given_disk,
+        row.given_time_s,
+    )  # fmt: skip

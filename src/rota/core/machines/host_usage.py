@@ -13,6 +13,7 @@ from rota.core.attempts.parts import jobs_with_part
 from rota.core.feature import Feature
 from rota.core.machines.closed_hosts import closed_hosts
 from rota.core.restart import Restart
+from rota.core.rows import HostState, HostStateRow
 from rota.core.turn import Turn
 from rota.core.world import World
 
@@ -38,9 +39,7 @@ class HostUsage:
     __slots__ = ("awaited", "awaited_until", "states")
 
     def __init__(self) -> None:
-        self.states: dict[
-            str, tuple[str, int]
-        ] = {}  #: host → (state, since when in microseconds), as last written
+        self.states: dict[str, HostState] = {}  #: by host, as last written
         #: After a restart: hosts whose runners may still come back, and until when (monotonic) to wait for them;
         #: None: the wait has not begun.
         self.awaited: set[str] = set()
@@ -83,11 +82,11 @@ def record_host_states(world: World, turn: Turn) -> None:
         if state is AWAY and host in usage.awaited:
             continue
         known = usage.states.get(host)
-        if known is None or known[0] != state:
+        if known is None or known.state != state:
             _write(usage, turn, host, state)
     if len(usage.states) > len(world.capacity):
         for host in usage.states.keys() - world.capacity.keys():
-            if usage.states[host][0] != GONE:
+            if usage.states[host].state != GONE:
                 _write(usage, turn, host, GONE)
             del usage.states[host]
 
@@ -123,9 +122,9 @@ def _write(usage: HostUsage, turn: Turn, host: str, state: str) -> None:
     before = usage.states.get(host)
     at = micros(turn.wall)
     if before is not None:
-        at = max(at, before[1] + 1)  # the clock may have been set back
-    usage.states[host] = (state, at)
-    turn.changes.host_states.append((host, at, state))
+        at = max(at, before.at + 1)  # the clock may have been set back
+    usage.states[host] = HostState(state, at)
+    turn.changes.host_states.append(HostStateRow(host, at, state))
 
 
 FEATURE = Feature(

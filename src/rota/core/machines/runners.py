@@ -31,6 +31,7 @@ from rota.core.events import RunnerIdled, RunnerJoined, RunnerParted, RunnerRepo
 from rota.core.jobs.job import Job, Reason
 from rota.core.machines.nodes import register_node, update_usable
 from rota.core.machines.suspected_hosts import clear_fenced, take_hook_reports
+from rota.core.rows import RunnerRow
 from rota.core.states import LEASED, State
 from rota.core.turn import Turn
 from rota.core.world import Runner, World, move, write
@@ -90,7 +91,7 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
         if event.made_for is not None:
             make_host(world, runner, event.made_for)
         turn.changes.runners.append(
-            (event.runner, event.host, event.boot_id, event.pid, event.start_time, turn.wall)
+            RunnerRow(event.runner, event.host, event.boot_id, event.pid, event.start_time, turn.wall)
         )
     runner.boot_id, runner.pid, runner.start_time = event.boot_id, event.pid, event.start_time
     runner.connected = True

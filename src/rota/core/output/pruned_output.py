@@ -11,5 +11,5 @@ from rota.core.world import World
 def on_output_outdated(_world: World, turn: Turn, event: OutputOutdated) -> None:
     """Remove segments of output."""
     # The record comes first: otherwise pruned output would look like lost output.
-    turn.changes.pruned += [(segment,) for segment in event.segments]
+    turn.changes.pruned += event.segments
     turn.effects.append(RemoveSegments(event.segments))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rota.core.jobs.job import Parent
 from rota.core.restart import Restart
+from rota.core.rows import EdgeRow
 from rota.core.states import State
 from rota.core.world import World
 
@@ -14,9 +15,9 @@ def restore_groups(world: World, restart: Restart) -> None:
     for name, complete in snapshot.dep_groups.items():
         groups[name].known = True
         groups[name].complete = complete
-    for id, spec_id in snapshot.bad_members:
-        for name in specs[spec_id].dep_groups:
-            groups[name].join(id, State(world.outcome(id)))
+    for member in snapshot.bad_members:
+        for name in specs[member.spec_id].dep_groups:
+            groups[name].join(member.job, State(world.outcome(member.job)))
     for job in world.jobs.values():
         for name in job.spec.dep_groups:
             groups[name].join(job.id, State.DEPENDENT)
@@ -28,9 +29,9 @@ def restore_groups(world: World, restart: Restart) -> None:
         group.announced = group.verdicts()
 
 
-def _restore_ancestry(world: World, edges: list[tuple[Parent, int]]) -> None:
+def _restore_ancestry(world: World, edges: list[EdgeRow]) -> None:
     parents: dict[int, list[Parent]] = {}
-    for parent, child in edges:
-        parents.setdefault(child, []).append(parent)
+    for edge in edges:
+        parents.setdefault(edge.child, []).append(edge.parent)
     for child in parents:
         world.ancestry.find(child, lambda id: parents.get(id, ()))

@@ -11,6 +11,7 @@ import re
 from typing import Final, NamedTuple
 
 from rota.core.feature import Feature
+from rota.core.rows import EventRow
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import World
@@ -77,7 +78,7 @@ def note_pending_moves(world: World, turn: Turn) -> None:
         if moves is not None and job is not None and job.state is State.READY:
             noted[id] = turn.wall
             text = moves_text(moves.times, moves.cause)
-            turn.changes.events.append((moves.at, id, moves.attempt, MOVED, text))
+            turn.changes.events.append(EventRow(moves.at, id, moves.attempt, MOVED, text))
 
 
 def moves_text(times: int, cause: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from rota.core.events import FormerJob
 from rota.core.jobs.dependencies import unregister_dependencies
 from rota.core.jobs.job import After, Job, Reason
+from rota.core.rows import ReplacedRow
 from rota.core.states import TERMINAL, State
 from rota.core.submit.rewiring import reevaluate_waiting, relink, unlink, update_ancestry
 from rota.core.turn import Turn
@@ -21,7 +22,7 @@ def retire(world: World, turn: Turn, replaced: Mapping[int, tuple[FormerJob, int
     if not replaced:
         return set()
     left: set[str] = set()
-    turn.changes.edges = [row for row in turn.changes.edges if row[1] not in replaced]
+    turn.changes.edges = [row for row in turn.changes.edges if row.child not in replaced]
     for id, (former, by) in replaced.items():
         if world.outcome(id) == OPEN:
             _end_blocked(world, turn, world.jobs[id])
@@ -39,7 +40,7 @@ def retire(world: World, turn: Turn, replaced: Mapping[int, tuple[FormerJob, int
         world.mark_replaced(id)
         if world.uploads:
             world.successors[id] = by
-        turn.changes.replaced.append((id, by))
+        turn.changes.replaced.append(ReplacedRow(id, by))
     return left
 
 

@@ -14,6 +14,7 @@ from rota.core.jobs.dependencies import enter_waiting, register_dependencies, un
 from rota.core.jobs.group_ancestry import GroupAncestry
 from rota.core.jobs.job import After, Job
 from rota.core.jobs.respecification import respecify
+from rota.core.rows import AfterRow, EdgeRow
 from rota.core.states import TERMINAL, State
 from rota.core.submit.upload import KnownEntry
 from rota.core.turn import Turn
@@ -56,18 +57,18 @@ def rewire(
 def unlink(turn: Turn, jobs: Container[int]) -> None:
     """Drop the rows of this batch about what these jobs depend on: they are outdated."""
     changes = turn.changes
-    changes.children = [row for row in changes.children if row[1] not in jobs]
-    changes.edges = [row for row in changes.edges if row[1] not in jobs]
+    changes.children = [row for row in changes.children if row.child not in jobs]
+    changes.edges = [row for row in changes.edges if row.child not in jobs]
 
 
 def relink(world: World, turn: Turn, job: Job, after: tuple[After, ...]) -> None:
     """Write the new dependencies of a job, after `unlink`. The caller updates the indexes."""
     changes = turn.changes
     job.after = after
-    changes.reafter[job.id] = (job.id, msgspec.json.encode(after).decode() if after else None)
-    changes.children.extend((each.parent, job.id) for each in after)
+    changes.reafter[job.id] = AfterRow(job.id, msgspec.json.encode(after).decode() if after else None)
+    changes.children.extend(EdgeRow(each.parent, job.id) for each in after)
     if job.id in world.ancestry:
-        changes.edges.extend((each.parent, job.id) for each in after)
+        changes.edges.extend(EdgeRow(each.parent, job.id) for each in after)
 
 
 def update_ancestry(world: World, turn: Turn, before: Mapping[int, GroupAncestry | None]) -> None:
@@ -93,7 +94,7 @@ def update_ancestry(world: World, turn: Turn, before: Mapping[int, GroupAncestry
             world.groups[name].wait_for(was, -1)
             world.groups[name].wait_for(now)
         if was is None:
-            turn.changes.edges.extend((each.parent, id) for each in job.after)
+            turn.changes.edges.extend(EdgeRow(each.parent, id) for each in job.after)
 
 
 def _has_group_ancestry(world: World, job: Job | None) -> bool:

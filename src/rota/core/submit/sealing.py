@@ -16,6 +16,7 @@ from rota.core.jobs.dependencies import announce_blocked, propagate, register_de
 from rota.core.jobs.job import After, Job
 from rota.core.jobs.reopening import reopen_dependents
 from rota.core.learning.estimate import offer
+from rota.core.rows import EdgeRow, SubmissionRow
 from rota.core.site.limits import declare
 from rota.core.states import TERMINAL, State
 from rota.core.submit.edited_input import Reconciliation
@@ -80,7 +81,7 @@ def seal(
     kept = compact_answer(answer, upload.entries if event.input else None)
     write_submission(
         turn,
-        (event.submission, event.by.user, turn.wall, len(upload.entries), kept, event.input or None),
+        SubmissionRow(event.submission, event.by.user, turn.wall, len(upload.entries), kept, event.input or None),
     )
     turn.effects.append(SendReply(event.by, answer))
 
@@ -140,9 +141,9 @@ def _enter_dependencies(world: World, turn: Turn, upload: Upload, after: dict[in
         if job.state is State.BLOCKED:
             announce_blocked(world, turn, job)
             blocked.append(job)
-        turn.changes.children.extend((each.parent, id) for each in job.after)
+        turn.changes.children.extend(EdgeRow(each.parent, id) for each in job.after)
         if reach := world.ancestry.get(id):
-            turn.changes.edges.extend((each.parent, id) for each in job.after)
+            turn.changes.edges.extend(EdgeRow(each.parent, id) for each in job.after)
             for name in job.spec.dep_groups:
                 world.groups[name].wait_for(reach)
         turn.changes.jobs.append(row_of(job))

@@ -11,6 +11,7 @@ import msgspec
 
 from rota.core.events import LibraryGrew
 from rota.core.jobs.job import Spec
+from rota.core.rows import EnvRow, SpecRow
 
 _ENVS_REMEMBERED = 256
 
@@ -47,7 +48,7 @@ class Library:
             self._next_spec += 1
             self._spec_ids[spec] = number
             self.specs[number] = spec
-            self._new.specs.append((number, msgspec.json.encode(spec).decode()))
+            self._new.specs.append(SpecRow(number, msgspec.json.encode(spec).decode()))
         return number
 
     def env(self, blob: bytes) -> int:
@@ -58,7 +59,7 @@ class Library:
             number = self._next_env
             self._next_env += 1
             self._env_ids[digest] = number
-            self._new.envs.append((number, digest, base64.b64encode(blob).decode()))
+            self._new.envs.append(EnvRow(number, digest, base64.b64encode(blob).decode()))
         self._remember(number, blob)
         return number
 

@@ -11,6 +11,7 @@ import msgspec
 from rota.core.events import ChunkArrived, FormerJob
 from rota.core.jobs.command import command_to_text
 from rota.core.jobs.job import Element, Job
+from rota.core.rows import JobRow, SubmissionRow
 from rota.core.states import RETRYABLE, TERMINAL, State
 from rota.core.submit.edited_input import former_of
 from rota.core.submit.resubmission import catch_up, differences, warn
@@ -44,7 +45,7 @@ def stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> None
         again = rerun_ones is not False and not fresh and applies(rerun_ones, entry)
         found = None if fresh else live.get(key)
         state = world.jobs[found].state if found else None
-        if found is None and not fresh and key in known and world.outcome(known[key][0]) != NO_JOB:
+        if found is None and not fresh and key in known and world.outcome(known[key].id) != NO_JOB:
             found, number = known[key]
             state = State(number)
             if world.is_replaced(found):
@@ -74,7 +75,7 @@ def stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> None
     upload.lines.extend(event.lines or range(event.first + 1, event.first + len(event.cmds) + 1))
     upload.after.extend((each.entry, each.parent, each.condition, each.local) for each in event.after)
     if event.first == 0 and not event.last and not event.check:
-        write_submission(turn, (submission, event.by.user, now, 0, None, None))
+        write_submission(turn, SubmissionRow(submission, event.by.user, now, 0, None))
 
 
 def _jobs_with_key(world: World, event: ChunkArrived, key: str) -> tuple[int | None, list[FormerJob]]:
@@ -160,7 +161,7 @@ def drop_doubles(world: World, turn: Turn, upload: Upload) -> None:
         upload.retried.pop(id, None)
         upload.replacing.pop(id, None)
         if upload.jobs.pop(id, None) is not None and not upload.check:
-            turn.changes.removed.append((id,))
+            turn.changes.removed.append(id)
     upload.keys = {key: id for key, id in upload.keys.items() if id not in there}
     upload.added = [id for id in upload.added if id not in there]
     upload.entries = [there.get(id, id) for id in upload.entries]
@@ -171,11 +172,11 @@ def drop_doubles(world: World, turn: Turn, upload: Upload) -> None:
     }
 
 
-def row_of(job: Job) -> tuple[object, ...]:
+def row_of(job: Job) -> JobRow:
     """The row of a new job."""
     reason = job.reason
     after = msgspec.json.encode(job.after).decode() if job.after else None
-    return (
+    return JobRow(
         job.id, job.key, job.submission, job.spec_id, job.spec.group, job.spec.user, command_to_text(job.cmd),
         int(job.state), job.submitted_at, job.ready_at, reason.code if reason else None,
         reason.message if reason else None, after, job.input_bytes,
@@ -183,8 +184,8 @@ def row_of(job: Job) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def write_submission(turn: Turn, row: tuple[object, ...]) -> None:
+def write_submission(turn: Turn, row: SubmissionRow) -> None:
     """Write a submission's row, even if this batch dropped an earlier upload of it."""
     changes = turn.changes
-    changes.dropped = [dropped for dropped in changes.dropped if dropped[0] != row[0]]
+    changes.dropped = [dropped for dropped in changes.dropped if dropped != row.id]
     changes.submissions.append(row)

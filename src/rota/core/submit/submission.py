@@ -85,10 +85,10 @@ def _discard(world: World, turn: Turn, submission: str) -> None:
     if upload.check or not upload.entries:
         return
     changes = turn.changes
-    changes.jobs = [row for row in changes.jobs if row[0] not in upload.jobs]
-    changes.submissions = [row for row in changes.submissions if row[0] != submission]
-    changes.undone.extend((id,) for id in upload.jobs)
-    changes.dropped.append((submission,))
+    changes.jobs = [row for row in changes.jobs if row.id not in upload.jobs]
+    changes.submissions = [row for row in changes.submissions if row.id != submission]
+    changes.undone.extend(upload.jobs)
+    changes.dropped.append(submission)
     world.give_back(upload.jobs)
 
 

@@ -7,27 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from rota.core.accounts.accounting import (
-    ACCOUNT_COLUMNS,
-    ASKED,
-    ASKED_STEP,
-    ATTEMPTS,
     CORE_HOUR_US,
-    CPU,
-    FAILED,
-    GIVEN,
-    GIVEN_STEP,
     HOUR_S,
-    JOBS,
-    MINUTE_COLUMNS,
     MINUTES_KEPT,
-    UNASKED,
-    USED,
-    USED_STEP,
-    WAIT,
-    Key,
     asked_us,
     given_us,
     micros,
@@ -35,6 +20,7 @@ from rota.core.accounts.accounting import (
     suspended_us,
 )
 from rota.core.accounts.amounts import cores_of
+from rota.core.accounts.sums import AccountKey, AccountSums, MinuteSums
 from rota.core.jobs.job import Spec
 from rota.errors import BadInput
 from rota.manager.accounts import windows
@@ -52,7 +38,15 @@ _WINDOWS: Final = 30
 _MOST_WINDOWS: Final = 50_000
 _MOST_ROWS: Final = 50_000
 
-AccountOwner = tuple[str, str, str]
+
+class AccountOwner(NamedTuple):
+    """Whose use is shown together; empty: not told apart."""
+
+    user: str
+    project: str
+    queue: str
+
+
 #: Hour, and the changes of cores used, given and asked for from then on.
 UsageStep = tuple[int, int, int, int]
 
@@ -117,23 +111,24 @@ def in_windows(
     found: Accounts, specs: Mapping[int, Spec], *, edges: list[int], by: Iterable[str], now: float
 ) -> AccountingView:
     """Hours as windows that begin at all of these hours but the last, which ends the last one."""
-    shown = tuple(name in by for name in BY)
-    sums: dict[tuple[int, AccountOwner], list[int]] = defaultdict(lambda: [0] * ACCOUNT_COLUMNS)
+    by_user, by_project, by_queue = (name in by for name in BY)
+    sums: dict[tuple[int, AccountOwner], AccountSums] = defaultdict(AccountSums)
     steps: dict[AccountOwner, list[UsageStep]] = defaultdict(list)
     unknown: set[tuple[int, AccountOwner]] = set()  #: sums of which it is not known what was asked for
     first, end = edges[0], edges[-1]
-    for (hour, *names), row, stored in _rows(found, specs, now):
+    for key, row, stored in _rows(found, specs, now):
+        hour = key.hour
         if hour >= end:
             continue
-        owner: AccountOwner = tuple(name if want else "" for name, want in zip(names, shown, strict=True))  # type: ignore[assignment]
-        if row[USED_STEP] or row[GIVEN_STEP] or row[ASKED_STEP]:
-            steps[owner].append((max(hour, first), row[USED_STEP], row[GIVEN_STEP], row[ASKED_STEP]))
+        owner = AccountOwner(
+            key.user if by_user else "", key.project if by_project else "", key.queue if by_queue else ""
+        )
+        if row.used_step or row.given_step or row.asked_step:
+            steps[owner].append((max(hour, first), row.used_step, row.given_step, row.asked_step))
         if hour >= first:  # running attempts may have started earlier
             window = bisect_right(edges, hour) - 1
-            total = sums[window, owner]
-            for column in range(ACCOUNT_COLUMNS):
-                total[column] += row[column]
-            if stored and hour < found.asked_since and row[GIVEN]:
+            sums[window, owner].add(row)
+            if stored and hour < found.asked_since and row.given:
                 unknown.add((window, owner))
     for owner, changes in steps.items():
         touched = _between(sums, owner, changes, edges=edges)
@@ -154,29 +149,31 @@ def in_windows(
     )
 
 
-def _rows(found: Accounts, specs: Mapping[int, Spec], now: float) -> Iterable[tuple[Key, list[int], bool]]:
+def _rows(
+    found: Accounts, specs: Mapping[int, Spec], now: float
+) -> Iterable[tuple[AccountKey, AccountSums, bool]]:
     """The stored sums, then those of running attempts up to now; each with whether it is stored."""
-    for hour, user, project, queue, *row in found.rows:
-        yield (hour, user, project, queue), row, True
-    running: dict[Key, list[int]] = {}
+    for row in found.rows:
+        yield row.key, row.sums, True
+    running: dict[AccountKey, AccountSums] = {}
     for attempt in found.running:
         _add_running(running, specs[attempt.spec], attempt, micros(now))
-    for key, row in running.items():
-        yield key, row, False
+    for key, sums in running.items():
+        yield key, sums, False
 
 
-def _add_running(rows: dict[Key, list[int]], spec: Spec, attempt: RunningAttempt, now: int) -> None:
+def _add_running(rows: dict[AccountKey, AccountSums], spec: Spec, attempt: RunningAttempt, now: int) -> None:
     size, given = attempt.size or spec.size, attempt.given
     owner, cpus, start = (spec.user, spec.project, spec.queue), cores_of(size, given), micros(attempt.started_at)
     if start:
         start = min(now, start + suspended_us(given, now))
-        spread(rows, owner, start, now, cpus, USED)
-        spread(rows, owner, start, min(now, start + given_us(spec, size, given)), cpus, GIVEN)
-        spread(rows, owner, start, min(now, start + (asked_us(spec, given) or 0)), cpus, ASKED)
+        spread(rows, owner, start, now, cpus, "used")
+        spread(rows, owner, start, min(now, start + given_us(spec, size, given)), cpus, "given")
+        spread(rows, owner, start, min(now, start + (asked_us(spec, given) or 0)), cpus, "asked")
 
 
 def _between(
-    sums: dict[tuple[int, AccountOwner], list[int]],
+    sums: dict[tuple[int, AccountOwner], AccountSums],
     owner: AccountOwner,
     changes: list[UsageStep],
     *,
@@ -194,33 +191,33 @@ def _between(
         for window in range(bisect_right(edges, hour) - 1, bisect_left(edges, until)):
             its = min(until, edges[window + 1]) - max(hour, edges[window])
             total = sums[window, owner]
-            total[USED] += its * used * CORE_HOUR_US
-            total[GIVEN] += its * given * CORE_HOUR_US
-            total[ASKED] += its * asked * CORE_HOUR_US
+            total.used += its * used * CORE_HOUR_US
+            total.given += its * given * CORE_HOUR_US
+            total.asked += its * asked * CORE_HOUR_US
             touched.add(window)
     return touched
 
 
-def _says(total: list[int]) -> bool:
-    return any(total[column] for column in (ATTEMPTS, JOBS, USED, GIVEN, ASKED, CPU, WAIT))
+def _says(total: AccountSums) -> bool:
+    return any((total.attempts, total.jobs, total.used, total.given, total.asked, total.cpu, total.wait))
 
 
-def _row(hour: int, until: int, owner: AccountOwner, total: list[int], *, known: bool) -> AccountRow:
+def _row(hour: int, until: int, owner: AccountOwner, total: AccountSums, *, known: bool) -> AccountRow:
     return AccountRow(
         at=datetime.fromtimestamp(hour * HOUR_S, UTC),
         until=datetime.fromtimestamp(until * HOUR_S, UTC),
-        user=owner[0],
-        project=owner[1],
-        queue=owner[2],
-        attempts=total[ATTEMPTS],
-        jobs=total[JOBS],
-        failed=total[FAILED],
-        used_s=total[USED] / 1e6,
-        asked_s=total[ASKED] / 1e6 if known else None,
-        cpu_s=total[CPU] / 1e6,
-        wait_s=total[WAIT] / 1e6,
-        given_s=total[GIVEN] / 1e6,
-        unasked=total[UNASKED] if known else None,
+        user=owner.user,
+        project=owner.project,
+        queue=owner.queue,
+        attempts=total.attempts,
+        jobs=total.jobs,
+        failed=total.failed,
+        used_s=total.used / 1e6,
+        asked_s=total.asked / 1e6 if known else None,
+        cpu_s=total.cpu / 1e6,
+        wait_s=total.wait / 1e6,
+        given_s=total.given / 1e6,
+        unasked=total.unasked if known else None,
     )
 
 
@@ -230,19 +227,18 @@ def history(store: Store, ask: m.GetHistory) -> HistoryView:
         raise BadInput(f"'minutes' must be between 1 and {MINUTES_KEPT}", hint="a week is kept")
     last = int(clock.now() // 60)
     first = last - ask.minutes + 1
-    found = {minute: row for minute, *row in store.minutes(since=first)}
-    nothing = [0] * MINUTE_COLUMNS
+    found = {row.minute: row.sums for row in store.minutes(since=first)}
+    nothing = MinuteSums()
     return HistoryView([_minute(minute, found.get(minute, nothing)) for minute in range(first, last + 1)])
 
 
-def _minute(minute: int, row: list[int]) -> MinuteView:
-    started, complete, failed, cancelled, wait_us, run_us = row
+def _minute(minute: int, sums: MinuteSums) -> MinuteView:
     return MinuteView(
         at=datetime.fromtimestamp(minute * 60, UTC),
-        started=started,
-        complete=complete,
-        failed=failed,
-        cancelled=cancelled,
-        wait_s=wait_us / 1e6,
-        run_s=run_us / 1e6,
+        started=sums.started,
+        complete=sums.complete,
+        failed=sums.failed,
+        cancelled=sums.cancelled,
+        wait_s=sums.waited / 1e6,
+        run_s=sums.ran / 1e6,
     )

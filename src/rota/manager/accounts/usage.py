@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from rota.core.accounts.accounting import micros
 from rota.core.machines.host_usage import ASLEEP, AWAY, BUSY, CLOSED, DRAINED, DRAINING, IDLE, SUSPECTED, UNSEEN
+from rota.core.rows import HostStateRow
 from rota.errors import BadInput
 from rota.manager.loop import clock
 from rota.plan.language.hostlist import natural
@@ -33,13 +34,13 @@ class HostSpan(NamedTuple):
     state: str
 
 
-def spans(rows: Iterable[tuple[str, int, str]], *, since: int, until: int) -> Iterator[HostSpan]:
+def spans(rows: Iterable[HostStateRow], *, since: int, until: int) -> Iterator[HostSpan]:
     """Changes of state, by host and time, as spans that lie within two moments."""
-    for host, its in groupby(rows, key=lambda row: row[0]):
+    for host, its in groupby(rows, key=lambda row: row.host):
         found = list(its)
-        for (_, at, state), over in zip(found, [*(row[1] for row in found[1:]), until], strict=True):
-            if min(over, until) > max(at, since):
-                yield HostSpan(host, max(at, since), min(over, until), state)
+        for row, over in zip(found, [*(row.at for row in found[1:]), until], strict=True):
+            if min(over, until) > max(row.at, since):
+                yield HostSpan(host, max(row.at, since), min(over, until), row.state)
 
 
 def usage(store: Store, ask: m.GetUsage) -> UsageView:

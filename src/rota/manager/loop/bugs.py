@@ -14,6 +14,7 @@ from rota.core.bugs.ledger import BUGS, BugRecord, internal_error, is_quarantine
 from rota.core.bugs.undecided import Undecided
 from rota.core.changes import Changes
 from rota.core.events import Asker, EntrySetAside
+from rota.core.rows import EventRow
 from rota.core.world import World
 from rota.errors import Bug, RotaError
 from rota.manager.loop import clock
@@ -53,7 +54,7 @@ class BugKeeper:
         changes.meta[BUGS] = world.bugs.text()
         if isinstance(event, EntrySetAside) and event.job:
             why = f"left out of all decisions because of a bug; its runner said: {event.said}"
-            changes.events.append((clock.now(), event.job, event.lease.attempt, "frozen", why))
+            changes.events.append(EventRow(clock.now(), event.job, event.lease.attempt, "frozen", why))
         await asyncio.to_thread(self._store.commit, changes)
         if event is None or not isinstance(by := getattr(event, "by", None), Asker):
             return

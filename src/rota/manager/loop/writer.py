@@ -18,8 +18,8 @@ from pathlib import Path
 
 import msgspec
 
-from rota.core.changes import Row
 from rota.core.output.output_report import not_kept
+from rota.core.rows import EndRow
 from rota.core.turn import Batch
 from rota.errors import StoreFull
 from rota.manager.loop import clock
@@ -30,10 +30,6 @@ from rota.store.base import Store
 log = logging.getLogger("rota.manager.writer")
 
 _FULL_RETRY_S = 1.0
-#: Positions in a row of `Changes.ends`: the segment, then offset and lengths, then what is known of the output.
-_SEGMENT = 12
-_TOTALS = 16
-_KEPT = 19
 
 
 class Writer:
@@ -91,12 +87,14 @@ class Writer:
             self._loop.call_soon_threadsafe(self._committed, batch)
 
     def _commit(self, batch: Batch) -> None:
-        segments = {row[_SEGMENT] for row in batch.changes.ends if row[_SEGMENT]}
+        segments = {row.segment for row in batch.changes.ends if row.segment}
         if segments:
             lost = self._outputs.sync(segments)
             if lost:
-                batch.changes.ends = [_without(row, lost[row[_SEGMENT]]) if row[_SEGMENT] in lost else row
-                                      for row in batch.changes.ends]  # fmt: skip
+                batch.changes.ends = [
+                    _without(row, lost[row.segment]) if row.segment is not None and row.segment in lost else row
+                    for row in batch.changes.ends
+                ]
         while True:
             try:
                 self._store.commit(batch.changes)
@@ -113,7 +111,7 @@ class Writer:
                 return
 
 
-def _without(row: Row, error: OSError) -> Row:
+def _without(row: EndRow, error: OSError) -> EndRow:
     """The end of an attempt whose output could not be synced."""
     kept = msgspec.json.encode(not_kept(error)).decode()
-    return (*row[:_SEGMENT], None, 0, 0, 0, *row[_TOTALS:_KEPT], kept, *row[_KEPT + 1 :])
+    return msgspec.structs.replace(row, segment=None, offset=0, out_len=0, err_len=0, kept=kept)

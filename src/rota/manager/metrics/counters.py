@@ -15,8 +15,6 @@ from rota.wire.views import HistogramView
 
 _SHARES: Final = (0.5, 0.9, 0.99)
 _KEPT: Final = 1000
-#: Position of the start in a row of `Changes.ends`.
-_STARTED_AT: Final = 7
 BLOCKED: Final = State.BLOCKED.label
 #: Of turns of the engine and commits.
 QUICK: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -67,14 +65,13 @@ class Counters:
 
     def committed(self, changes: Changes, jobs: Mapping[int, Job]) -> None:
         """Count the attempts that started. A runner reports only the end of a short one, with its start time."""
-        for job, attempt, started_at, *_ in changes.starts:
-            self._running[job] = attempt
-            self._began(jobs.get(job), started_at)
-        for row in changes.ends:
-            job, attempt, started_at = row[0], row[1], row[_STARTED_AT]
-            known = self._running.pop(job, None)
-            if known != attempt and started_at is not None and started_at >= self._since:
-                self._began(jobs.get(job), started_at)
+        for start in changes.starts:
+            self._running[start.job] = start.number
+            self._began(jobs.get(start.job), start.started_at)
+        for end in changes.ends:
+            known, started_at = self._running.pop(end.job, None), end.started_at
+            if known != end.number and started_at is not None and started_at >= self._since:
+                self._began(jobs.get(end.job), started_at)
 
     def _began(self, job: Job | None, at: float) -> None:
         self.started += 1

@@ -11,6 +11,7 @@ from rota.core.events import Asker, ChunkArrived, EntryAfter
 from rota.core.fields.values import MAX_COMMAND, MAX_ENVIRONMENT, MAX_NAME, MAX_PATH
 from rota.core.jobs.command import Command, texts_of
 from rota.core.jobs.job import Condition, Job, Spec
+from rota.core.rows import KnownJob
 from rota.core.submit.identity import KeyMaker, key_maker
 from rota.core.submit.spec_library import Library
 from rota.errors import BadInput
@@ -185,7 +186,7 @@ class Intake:
         by: Asker,
         *,
         keys: list[str],
-        known: dict[str, tuple[int, int]],
+        known: dict[str, KnownJob],
         loaded: dict[int, Job],
         dependents: dict[int, Job],
         arrays: ArrayElements,

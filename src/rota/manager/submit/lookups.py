@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from rota.core.answers import entries_of, kept_of
 from rota.core.events import FormerJob
 from rota.core.jobs.job import Job, Parent
+from rota.core.rows import KnownJob
 from rota.core.states import RETRYABLE, TERMINAL, State
 from rota.core.stored import job_from_row
 from rota.core.submit.identity import key_maker
@@ -118,7 +119,7 @@ def complete_dependents(store: Store, library: Library, groups: set[str]) -> dic
 
 def look_up(
     store: Store, library: Library, user: str, keys: list[str]
-) -> tuple[dict[str, tuple[int, int]], dict[int, Job]]:
+) -> tuple[dict[str, KnownJob], dict[int, Job]]:
     """What the store knows of these keys: (id, state), and the whole job where it will be retried."""
     known = store.known_keys(user, keys)
     again = [job for job, state in known.values() if state in RETRYABLE]
@@ -131,7 +132,7 @@ def look_before(
     add: m.Add,
     *,
     keys: list[str],
-    known: dict[str, tuple[int, int]],
+    known: dict[str, KnownJob],
     gone: list[int],
 ) -> EarlierJobs:
     """Jobs that a chunk may replace, complete jobs that it names, and successors of replaced ones (`gone`)."""

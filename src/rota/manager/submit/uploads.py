@@ -12,6 +12,7 @@ from rota.core.admission.admission import Admission
 from rota.core.answers import expand_answer
 from rota.core.events import Asker
 from rota.core.jobs.job import Job
+from rota.core.rows import KnownJob
 from rota.core.states import RETRYABLE
 from rota.core.submit.spec_library import Library
 from rota.core.world import World
@@ -149,7 +150,7 @@ class Uploads:
         for grew in library.grown():
             self._turns.happened(grew)
         unknown = [] if add.fresh or add.rerun else [key for key in keys if key not in world.keys]
-        known: dict[str, tuple[int, int]] = {}
+        known: dict[str, KnownJob] = {}
         loaded: dict[int, Job] = {}
         with self._turns.loading():
             find = partial(look_up, store, library, by.user, unknown)
@@ -213,7 +214,7 @@ class Uploads:
         )
 
     async def _before(
-        self, add: m.Add, intake: Intake, *, keys: list[str], known: dict[str, tuple[int, int]], gone: set[int]
+        self, add: m.Add, intake: Intake, *, keys: list[str], known: dict[str, KnownJob], gone: set[int]
     ) -> tuple[EarlierJobs, dict[int, Job]]:
         """Earlier jobs that a chunk may replace, and ended jobs that follow them; none for most submissions."""
         world, store, library = self._world, self._store, self._library

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from rota.core.accounts.accounting import ATTEMPTS, HOUR_S, micros
+from rota.core.accounts.accounting import HOUR_S, micros
 from rota.core.accounts.amounts import cores_of
 from rota.core.jobs.job import Spec
 from rota.core.jobs.report_groups import first_of
@@ -143,8 +143,8 @@ class Past:
             return []
         rows = self._store.host_states(host="", since=first, until=last)
         begun: dict[str, int] = {}
-        for host, at, _state in rows:
-            begun.setdefault(host, at)
+        for row in rows:
+            begun.setdefault(row.host, row.at)
         found = [
             HostSpan(host, first, min(at, last), UNKNOWN)
             for host, at in ((host, begun.get(host, last)) for host in hosts)
@@ -168,7 +168,7 @@ class Past:
             return 0
 
         def count() -> int:
-            accounted: int = sum(row[4 + ATTEMPTS] for row in self._store.accounts(first=first, end=end).rows)
+            accounted: int = sum(row.sums.attempts for row in self._store.accounts(first=first, end=end).rows)
             if not accounted:
                 return 0
             if ended and begin <= after and before <= over:

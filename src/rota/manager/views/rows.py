@@ -16,6 +16,7 @@ from rota.core.jobs.explain import MOST_BLOCKERS, Explanation
 from rota.core.jobs.job import Condition, Job, Outcome, Parent, Reason, Spec
 from rota.core.jobs.reason_texts import sentence
 from rota.core.jobs.report_groups import names_of
+from rota.core.rows import EventRow
 from rota.core.site import promised_starts
 from rota.core.states import WAITING, State
 from rota.core.stored import StoredAttempt, StoredJob, job_from_row
@@ -27,7 +28,6 @@ from rota.plan.placement.explanation import Planned
 from rota.plan.placement.given import Given
 from rota.plan.reasons import Waits
 from rota.plan.size import Size
-from rota.store.base import StoredEvent
 from rota.store.segments import Missing
 from rota.wire.views import (
     AmountsView,
@@ -260,7 +260,7 @@ def _taken_by(row: StoredAttempt, spec: Spec) -> SizeView:
     return taken(row.size or spec.size, spec, given if given is not None else walltime_of(spec))
 
 
-def story(job: JobView, attempts: list[AttemptView], events: list[StoredEvent]) -> list[StoryLine]:
+def story(job: JobView, attempts: list[AttemptView], events: list[EventRow]) -> list[StoryLine]:
     """Everything that happened to a job, in order."""
     lines = [StoryLine(job.submitted_at, 0, "added", f"by {job.user}")]
     for each in attempts:

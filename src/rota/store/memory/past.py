@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.core.stored import StoredAttempt
-from rota.store.past import PastAttempt, PastSum
+from rota.core.stored import StoredAttempt, StoredJob
+from rota.store.memory.tables import MemoryTables
+from rota.store.past import PastAttempt, PastSum, overlaps
 
 
-def past_attempt(row: StoredAttempt, spec: int, group: str) -> PastAttempt:
+def past_attempts(tables: MemoryTables, since: float, until: float) -> list[PastAttempt]:
+    """All ended attempts that overlap a window, by job."""
+    return [
+        _past_attempt(row, tables.jobs[row.job])
+        for _, row in sorted(tables.attempts.items())
+        if overlaps(row, since, until)
+    ]
+
+
+def _past_attempt(row: StoredAttempt, job: StoredJob) -> PastAttempt:
     assert row.started_at is not None
     assert row.ended_at is not None
     return PastAttempt(
-        row.job, row.number, row.host, row.started_at, row.ended_at, row.outcome or "", row.spec or spec, group,
-        row.size, row.given,
+        row.job, row.number, row.host, row.started_at, row.ended_at, row.outcome or "", row.spec or job.spec_id,
+        job.group, row.size, row.given,
     )  # fmt: skip
 
 

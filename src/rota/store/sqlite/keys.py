@@ -8,12 +8,12 @@ full, its keys are written once, sorted.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import msgspec
 
-from rota.core.changes import Row
+from rota.core.rows import JobRow, KnownJob, RekeyedRow
 from rota.store.base import Brief
 from rota.store.sqlite.statements import statements
 
@@ -50,31 +50,35 @@ class Keys:
         self._highest = max(self._newest.values(), default=0)
         self._loaded = True
 
-    def late(self, jobs: Iterable[Row]) -> list[Row]:
-        """Rows for new or rekeyed jobs whose run has already been written. The row of a former key stays in its
-        run, and is not found: the key of the job is another."""
+    def late(self, jobs: Sequence[JobRow], rekeyed: Collection[RekeyedRow] = ()) -> list[tuple[int, str, int]]:
+        """(run, tail, job) of new or rekeyed jobs whose run has already been written. The row of a former key
+        stays in its run, and is not found: the key of the job is another."""
         if not self._below:
             return []
-        return [(row[0] // self._run, row[1][-TAIL:], row[0]) for row in jobs if row[0] < self._below]
+        keys = [(row.id, row.key) for row in jobs if row.id < self._below]
+        keys += [(row.job, row.key) for row in rekeyed if row.job < self._below]
+        return [(id // self._run, key[-TAIL:], id) for id, key in keys]
 
-    def written(self, jobs: Sequence[Row]) -> None:
+    def written(self, jobs: Sequence[JobRow]) -> None:
         """Record that these jobs are on disk."""
         if not self._loaded:
             return
         newest, below = self._newest, self._below
         for row in jobs:
-            if row[0] >= below:
-                before = newest.get(row[1])
-                if before is not None and before != row[0]:
-                    self._older.setdefault(row[1], []).append(before)
-                newest[row[1]] = row[0]
-        self._highest = max(self._highest, jobs[-1][0])
+            id, key = row.id, row.key
+            if id >= below:
+                before = newest.get(key)
+                if before is not None and before != id:
+                    self._older.setdefault(key, []).append(before)
+                newest[key] = id
+        self._highest = max(self._highest, jobs[-1].id)
 
-    def rekeyed(self, jobs: Iterable[Row]) -> None:
+    def rekeyed(self, jobs: Iterable[RekeyedRow]) -> None:
         """Record that these jobs have other keys on disk."""
         if not self._loaded:
             return
-        for id, key, _cmd, former in jobs:
+        for row in jobs:
+            id, former = row.job, row.former
             if id < self._below:
                 continue
             others = self._older.get(former, [])
@@ -85,7 +89,7 @@ class Keys:
                 self._older[former] = others[:-1]
             else:
                 del self._newest[former]
-            self._add(key, id)
+            self._add(row.key, id)
 
     def _add(self, key: str, job: int) -> None:
         before = self._newest.get(key)
@@ -117,8 +121,8 @@ class Keys:
 
     def find(
         self, connection: sqlite3.Connection, keys: list[str], *, at: tuple[dict[str, int], int], also: str
-    ) -> dict[str, tuple[int, int]]:
-        """key → (newest job with that key, its state); `also` is a condition on the jobs that count."""
+    ) -> dict[str, KnownJob]:
+        """The newest job with each key; `also` is a condition on the jobs that count."""
         sql = statements()
         newest, below = at
         here = {key: newest[key] for key in keys if key in newest}
@@ -165,7 +169,7 @@ class Keys:
 
 def _ask(
     connection: sqlite3.Connection, sql: str, also: str, *params: list[str] | list[int] | int
-) -> dict[str, tuple[int, int]]:
+) -> dict[str, KnownJob]:
     given = [msgspec.json.encode(each).decode() if isinstance(each, list) else each for each in params]
     (text,) = connection.execute(sql.replace("/* also */", also), given).fetchone()
-    return {key: (job, state) for key, job, state in _known.decode(text)}
+    return {key: KnownJob(job, state) for key, job, state in _known.decode(text)}

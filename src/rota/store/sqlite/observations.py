@@ -25,8 +25,8 @@ class Observed:
 
     def after(self, changes: Changes) -> dict[str, int]:
         """The new counts of the groups that these changes touch."""
-        after = {group: 0 for (group,) in changes.forgotten}
-        for group, added in Counter([row[0] for row in changes.observations]).items():
+        after = dict.fromkeys(changes.forgotten, 0)
+        for group, added in Counter([row.group for row in changes.observations]).items():
             after[group] = after.get(group, self._stored.get(group, 0)) + added
         return after
 

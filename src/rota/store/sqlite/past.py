@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
+from rota.store import json_columns
 from rota.store.past import PastAttempt, PastSum, hours_of, hours_of_ends, id_ranges
-from rota.store.sqlite import json_columns
 from rota.store.sqlite.statements import statements
 from rota.store.sqlite.sums import SqliteSums
 

@@ -21,10 +21,12 @@ import msgspec
 from rota.core.jobs.command import command_from_text
 from rota.core.jobs.job import Parent
 from rota.core.output.output_blocks import Output
+from rota.core.rows import EventRow, KnownJob, SubmissionRow
 from rota.core.stored import StoredAttempt, StoredJob
 from rota.errors import NotFound, StoreFailed
-from rota.store.base import Brief, Clause, Order, StoredEvent, StoredSubmission
-from rota.store.sqlite import json_columns, ordering
+from rota.store import json_columns
+from rota.store.base import Brief, Clause, Order, StoredOutput
+from rota.store.sqlite import ordering
 from rota.store.sqlite.clauses import MOST_PARTS, JobsPart, hide_uploads, parts_of
 from rota.store.sqlite.keys import Keys
 from rota.store.sqlite.snapshot import attempt
@@ -40,8 +42,6 @@ _briefs = msgspec.json.Decoder(list[Brief])
 #: Characters of a long list decoded at once, while no other thread can run.
 _SLICE: Final = 1 << 18
 _rows = msgspec.json.Decoder(list[list[Any]])
-#: leased_at, started_at, ended_at, cpu_s
-_ATTEMPT_TIMES: Final = (5, 6, 14, 15)
 
 
 class SqliteReads:
@@ -87,7 +87,7 @@ class SqliteReads:
         connection.executescript(f"PRAGMA query_only=ON; PRAGMA cache_size=-{_READER_CACHE_KIB};")
         return connection
 
-    def known_keys(self, user: str, keys: list[str]) -> dict[str, tuple[int, int]]:
+    def known_keys(self, user: str, keys: list[str]) -> dict[str, KnownJob]:
         with self._reader() as connection:
             at = self.keys.now(connection)
         with self._reader() as connection:
@@ -105,20 +105,20 @@ class SqliteReads:
             (text,) = connection.execute(statements()["briefs"], (msgspec.json.encode(ids).decode(),)).fetchone()
             return _briefs.decode(text)
 
-    def submission(self, submission: str) -> StoredSubmission | None:
+    def submission(self, submission: str) -> SubmissionRow | None:
         with self._reader() as connection:
             row = connection.execute(statements()["submission"], (submission,)).fetchone()
-        return StoredSubmission(*row) if row else None
+        return SubmissionRow(*row) if row else None
 
-    def last_of_input(self, user: str, name: str) -> StoredSubmission | None:
+    def last_of_input(self, user: str, name: str) -> SubmissionRow | None:
         with self._reader() as connection:
             row = connection.execute(statements()["last_of_input"], (user, name)).fetchone()
-        return StoredSubmission(*row) if row else None
+        return SubmissionRow(*row) if row else None
 
-    def last_submission(self, user: str) -> StoredSubmission | None:
+    def last_submission(self, user: str) -> SubmissionRow | None:
         with self._reader() as connection:
             row = connection.execute(statements()["last_submission"], (user,)).fetchone()
-        return StoredSubmission(*row) if row else None
+        return SubmissionRow(*row) if row else None
 
     def find(self, clauses: list[Clause], *, above: int, limit: int) -> list[int]:
         found: set[int] = set()
@@ -183,10 +183,10 @@ class SqliteReads:
             rows = connection.execute(statements()["attempts_of"], (job,)).fetchall()
         return [attempt(row) for row in rows]
 
-    def events(self, job: int) -> list[StoredEvent]:
+    def events(self, job: int) -> list[EventRow]:
         with self._reader() as connection:
             rows = connection.execute(statements()["events_of"], (job,)).fetchall()
-        return [StoredEvent(*row) for row in rows]
+        return [EventRow(*row) for row in rows]
 
     def dependents(self, parents: list[Parent]) -> list[int]:
         wanted = msgspec.json.encode(parents).decode()
@@ -217,10 +217,16 @@ class SqliteReads:
         with self._reader() as connection:
             return {name for (name,) in connection.execute(statements()["segments"])}
 
-    def outputs(self, *, after: tuple[int, int], limit: int) -> list[tuple[tuple[int, int], Output]]:
+    def outputs(self, *, after: tuple[int, int], limit: int) -> list[StoredOutput]:
         with self._reader() as connection:
             rows = connection.execute(statements()["outputs"], (*after, limit)).fetchall()
-        return [((row[0], row[1]), Output(*(*row[2:-1], json_columns.kept(row[-1])))) for row in rows]
+        return [
+            StoredOutput(
+                (job, number),
+                Output(segment, offset, out_len, err_len, out_total, err_total, json_columns.kept(kept)),
+            )
+            for job, number, segment, offset, out_len, err_len, out_total, err_total, kept in rows
+        ]
 
     def pruned(self, segments: Collection[str]) -> set[str]:
         wanted = msgspec.json.encode(sorted(segments)).decode()
@@ -269,24 +275,29 @@ def _united(connection: sqlite3.Connection, clauses: Sequence[Clause]) -> JobsPa
 
 
 def _job(row: list[Any]) -> StoredJob:
-    *head, parents, floor, input_bytes, array, index, replaced_by, its = row
-    head[6] = command_from_text(head[6])
-    head[10:14] = map(_time, head[10:14])
-    newest = None
-    if its is not None:
-        for column in _ATTEMPT_TIMES:
-            its[column] = _time(its[column])
-        newest = attempt(its)
-    return StoredJob(  # type: ignore[call-arg]
-        *head,
-        json_columns.after(parents),
-        newest,
-        json_columns.floor(floor),
-        input_bytes,
-        array,
-        index,
-        replaced_by,
-    )
+    (
+        id, key, submission, spec_id, group, user, cmd, state, number, tries, submitted_at, ready_at, due_at,
+        ended_at, code, message, parents, floor, input_bytes, array, index, replaced_by, newest,
+    ) = row  # fmt: skip
+    return StoredJob(
+        id, key, submission, spec_id, group, user, command_from_text(cmd), state, number, tries,
+        _time(submitted_at) or 0.0, _time(ready_at), _time(due_at), _time(ended_at), code, message,
+        json_columns.after(parents), None if newest is None else _newest(newest), json_columns.floor(floor),
+        input_bytes, array, index, replaced_by,
+    )  # fmt: skip
+
+
+def _newest(row: list[Any]) -> StoredAttempt:
+    (
+        job, number, token, runner, host, leased_at, started_at, pid, seat, outcome, exit_code, signal, code,
+        message, ended_at, cpu_s, *others,
+    ) = row  # fmt: skip
+    return attempt(
+        (
+            job, number, token, runner, host, _time(leased_at), _time(started_at), pid, seat, outcome, exit_code,
+            signal, code, message, _time(ended_at), _time(cpu_s), *others,
+        )
+    )  # fmt: skip
 
 
 def _time(text: str) -> float | None:

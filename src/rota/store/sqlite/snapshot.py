@@ -12,9 +12,10 @@ import msgspec
 
 from rota.core.jobs.command import command_from_text
 from rota.core.jobs.job import Spec
-from rota.core.stored import OBSERVATIONS, StoredAttempt, StoredJob, StoredRunner, StoreSnapshot
+from rota.core.rows import EdgeRow, GroupMember, HostState, ObservationRow, RunnerRow
+from rota.core.stored import OBSERVATIONS, StoredAttempt, StoredJob, StoreSnapshot
 from rota.errors import StoreFailed
-from rota.store.sqlite import json_columns
+from rota.store import json_columns
 from rota.store.sqlite.database import damaged
 from rota.store.sqlite.statements import statements
 
@@ -31,15 +32,16 @@ _spec = msgspec.json.Decoder(Spec)
 
 def attempt(row: Sequence[Any]) -> StoredAttempt:
     """An attempt from its row, all columns in their order."""
-    made = StoredAttempt(*row[:-4])
-    if row[-4] is not None:
-        made.size = json_columns.size(row[-4])
-    if row[-3] is not None:
-        made.behaviours = json_columns.behaviours(row[-3])
-    if row[-2] is not None:
-        made.given = json_columns.given(row[-2])
-    if row[-1] is not None:
-        made.kept = json_columns.kept(row[-1])
+    *columns, size, behaviours, given, kept = row
+    made = StoredAttempt(*columns)
+    if size is not None:
+        made.size = json_columns.size(size)
+    if behaviours is not None:
+        made.behaviours = json_columns.behaviours(behaviours)
+    if given is not None:
+        made.given = json_columns.given(given)
+    if kept is not None:
+        made.kept = json_columns.kept(kept)
     return made
 
 
@@ -89,7 +91,8 @@ def _read(connection: sqlite3.Connection) -> StoreSnapshot:
     def rows(name: str, *params: str | int) -> list[Any]:
         return connection.execute(sql[name], params).fetchall()
 
-    next_job, next_spec, next_env = rows("next_ids")[0]
+    ((next_job, next_spec, next_env),) = rows("next_ids")
+    ((replaced,),) = rows("all_replaced")
     specs = {n: _spec.decode(text) for n, text in rows("all_specs")}
     # In most deployments no specification is in a group, and this search can be skipped.
     members = {n for n, spec in specs.items() if spec.dep_groups}
@@ -101,7 +104,7 @@ def _read(connection: sqlite3.Connection) -> StoreSnapshot:
         env_ids=dict(rows("all_envs")),
         outcomes=_outcomes(connection, below=next_job),
         tally={(group, state): n for group, state, n in rows("all_tally")},
-        runners=[StoredRunner(*row) for row in rows("open_runners")],
+        runners=[RunnerRow(*row) for row in rows("open_runners")],
         meta=dict(rows("all_meta")),
         next_job=next_job,
         next_spec=next_spec,
@@ -109,12 +112,14 @@ def _read(connection: sqlite3.Connection) -> StoreSnapshot:
         limits=dict(rows("all_limits")),
         site={(kind, name): value for kind, name, value in rows("all_site")},
         dep_groups=dict(rows("all_dep_groups")),
-        bad_members=rows("gone_wrong", msgspec.json.encode(members).decode()) if members else [],
-        edges=[(parent, child) for parent, child, _ in edges],
+        bad_members=[GroupMember(*row) for row in rows("gone_wrong", msgspec.json.encode(members).decode())]
+        if members
+        else [],
+        edges=[EdgeRow(parent, child) for parent, child, _ in edges],
         edge_specs={child: spec for _, child, spec in edges if spec in members},
-        observations=rows("newest_observations", OBSERVATIONS),
-        host_states={host: (state, at) for host, state, at in rows("last_host_states")},
-        replaced=msgspec.json.decode(rows("all_replaced")[0][0], type=list[int]),
+        observations=[ObservationRow(*row) for row in rows("newest_observations", OBSERVATIONS)],
+        host_states={host: HostState(state, at) for host, state, at in rows("last_host_states")},
+        replaced=msgspec.json.decode(replaced, type=list[int]),
     )
 
 
@@ -125,15 +130,22 @@ def _live_jobs(connection: sqlite3.Connection) -> list[StoredJob]:
     submissions = dict(connection.execute(sql["live_submissions"]).fetchall())
     jobs: list[StoredJob] = []
     add = jobs.append
-    for row in connection.execute(sql["live_jobs"]):
-        n, key, submission, spec, group, cmd = row[:6]
+    for (
+        n, key, submission, spec, group, cmd, state, attempt, tries, submitted_at, ready_at, due_at, ended_at,
+        code, message, after, rare,
+    ) in connection.execute(sql["live_jobs"]):  # fmt: skip
         name, user = groups[group]
         argv = command_from_text(cmd) if cmd[:1] < " " else cmd
-        parents = json_columns.after(row[15]) if row[15] else ()
-        add(StoredJob(n, key, submissions[submission], spec, name, user, argv, *row[6:15], parents))  # type: ignore[call-arg]
-        if row[16]:
+        parents = json_columns.after(after) if after else ()
+        add(
+            StoredJob(
+                n, key, submissions[submission], spec, name, user, argv, state, attempt, tries, submitted_at,
+                ready_at, due_at, ended_at, code, message, parents,
+            )
+        )  # fmt: skip
+        if rare:
             job = jobs[-1]
-            floor, job.input_bytes, job.array, job.index = _rare.decode(row[16])
+            floor, job.input_bytes, job.array, job.index = _rare.decode(rare)
             job.floor = json_columns.floor(floor)
     return jobs
 

@@ -84,7 +84,7 @@ class SqliteStore(SqlitePast):
         batch = encode(changes)
         if not batch:
             return
-        late = self.keys.late([*changes.jobs, *changes.rekeyed.values()] if changes.rekeyed else changes.jobs)
+        late = self.keys.late(changes.jobs, changes.rekeyed.values())
         if late:
             batch.append(("insert_keys", (msgspec.json.encode(late).decode(),)))
         observed = self._observed.after(changes)

@@ -6,14 +6,18 @@ from typing import Any
 
 import msgspec
 
+from rota.core.accounts.sums import AccountSums, HourAccount, MinuteRow, MinuteSums
+from rota.core.rows import HostStateRow
+from rota.store import json_columns
 from rota.store.base import Accounts, Point, RunningAttempt
-from rota.store.sqlite import json_columns
 from rota.store.sqlite.reads import SqliteReads
 from rota.store.sqlite.statements import statements
 
-_numbers = msgspec.json.Decoder(list[tuple[int, ...]])
+#: A sum that outgrew its column has become a floating point number.
+_accounts = msgspec.json.Decoder(list[tuple[int, str, str, str, list[int | float]]])
+_minutes = msgspec.json.Decoder(list[tuple[int, list[int | float]]])
 _rows = msgspec.json.Decoder(list[tuple[Any, ...]])
-_states = msgspec.json.Decoder(list[tuple[str, int, str]])
+_states = msgspec.json.Decoder(list[HostStateRow])
 
 
 class SqliteSums(SqliteReads):
@@ -27,7 +31,10 @@ class SqliteSums(SqliteReads):
             (running,) = connection.execute(sql["running_attempts"]).fetchone()
             (asked_since,) = connection.execute(sql["asked_since"]).fetchone()
             return Accounts(
-                _rows.decode(rows),
+                [
+                    HourAccount(hour, user, project, queue, AccountSums(*map(int, sums)))
+                    for hour, user, project, queue, sums in _accounts.decode(rows)
+                ],
                 [
                     RunningAttempt(spec, json_columns.size(size), json_columns.given(given), float(started_at))
                     for spec, size, given, started_at in _rows.decode(running)
@@ -35,12 +42,12 @@ class SqliteSums(SqliteReads):
                 asked_since,
             )
 
-    def minutes(self, *, since: int) -> list[tuple[int, ...]]:
+    def minutes(self, *, since: int) -> list[MinuteRow]:
         with self._reader() as connection:
             (text,) = connection.execute(statements()["minutes_since"], (since,)).fetchone()
-            return _numbers.decode(text)
+            return [MinuteRow(minute, MinuteSums(*map(int, sums))) for minute, sums in _minutes.decode(text)]
 
-    def host_states(self, *, host: str, since: int, until: int) -> list[tuple[str, int, str]]:
+    def host_states(self, *, host: str, since: int, until: int) -> list[HostStateRow]:
         with self._reader() as connection:
             (text,) = connection.execute(statements()["host_states_between"], (host, since, until)).fetchone()
             return _states.decode(text)

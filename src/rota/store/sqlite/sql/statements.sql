@@ -1,9 +1,9 @@
--- All statements, each with a name and a description. A statement that writes a batch takes a list of rows as
--- JSON; `MATERIALIZED` makes SQLite render each row once and not once for each of its columns.
+-- All statements, each with a name and a description. A statement that writes a batch takes a list of rows (or of ids, or
+-- of names) as JSON; `MATERIALIZED` makes SQLite render each row once and not once for each of its columns.
 
 -- name: undo_jobs
 -- Jobs of uploads that were refused: their ids are given out again.
-DELETE FROM jobs WHERE id IN (SELECT value ->> 0 FROM json_each(?));
+DELETE FROM jobs WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: pass_inputs
 -- Adds that name an input: those before them do so no more. Only the last one counts.
@@ -127,7 +127,7 @@ ON CONFLICT (name) DO UPDATE SET declaration = excluded.declaration;
 
 -- name: remove_limits
 -- Limits that were withdrawn.
-DELETE FROM limits WHERE name IN (SELECT value ->> 0 FROM json_each(?));
+DELETE FROM limits WHERE name IN (SELECT value FROM json_each(?));
 
 -- name: upsert_site
 -- Records of the site that are new, or have another value.
@@ -143,7 +143,7 @@ DELETE FROM site_records WHERE (kind, name) IN (SELECT value ->> 0, value ->> 1 
 
 -- name: forget_observations
 -- Learning groups that begin anew. Runs before the observations of the same batch are written.
-DELETE FROM observations WHERE grp IN (SELECT value ->> 0 FROM json_each(?));
+DELETE FROM observations WHERE grp IN (SELECT value FROM json_each(?));
 
 -- name: insert_observations
 -- What attempts taught.
@@ -215,7 +215,7 @@ WHERE job = v ->> 0 AND number = v ->> 1;
 
 -- name: insert_pruned
 -- Segments that are removed because of their age or for space.
-INSERT OR IGNORE INTO pruned SELECT value ->> 0 FROM json_each(?);
+INSERT OR IGNORE INTO pruned SELECT value FROM json_each(?);
 
 -- name: void_attempts
 -- Leases that were never executed.
@@ -321,28 +321,28 @@ ON CONFLICT (kind) DO UPDATE SET id = max(id, excluded.id);
 -- Child edges of these jobs. Runs before their rows change or go, because those name the parents.
 DELETE FROM children WHERE (parent, child) IN (
     SELECT p.value ->> 0, j.id
-    FROM json_each(?) AS r CROSS JOIN jobs AS j ON j.id = r.value ->> 0 CROSS JOIN json_each(j.after) AS p);
+    FROM json_each(?) AS r CROSS JOIN jobs AS j ON j.id = r.value CROSS JOIN json_each(j.after) AS p);
 
 -- name: remove_jobs
 -- Jobs that are forgotten.
-DELETE FROM jobs WHERE id IN (SELECT value ->> 0 FROM json_each(?));
+DELETE FROM jobs WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: remove_attempts
 -- Attempts of jobs that are forgotten.
-DELETE FROM attempts WHERE job IN (SELECT value ->> 0 FROM json_each(?));
+DELETE FROM attempts WHERE job IN (SELECT value FROM json_each(?));
 
 -- name: remove_events
 -- The story of jobs that are forgotten.
-DELETE FROM events WHERE job IN (SELECT value ->> 0 FROM json_each(?));
+DELETE FROM events WHERE job IN (SELECT value FROM json_each(?));
 
 -- name: remove_edges
 -- What jobs that are forgotten waited for.
-DELETE FROM edges WHERE child IN (SELECT value ->> 0 FROM json_each(?));
+DELETE FROM edges WHERE child IN (SELECT value FROM json_each(?));
 
 -- name: remove_submissions
 -- Uploads that will never be finished, unless they were begun again in the same batch.
 DELETE FROM submissions
-WHERE id IN (SELECT value ->> 0 FROM json_each(?)) AND answer IS NULL AND NOT EXISTS (
+WHERE id IN (SELECT value FROM json_each(?)) AND answer IS NULL AND NOT EXISTS (
     SELECT 1 FROM jobs WHERE jobs.id BETWEEN submissions.low AND submissions.high
     AND jobs.in_submission = submissions.n);
 
@@ -451,8 +451,8 @@ CROSS JOIN host_states AS h ON h.host = l.host AND h.at = l.at WHERE h.state <> 
 -- The sums of the hours from the first up to the second, all in one JSON value. What began earlier and goes on is
 -- a step at the first hour.
 WITH w(first, up_to) AS (SELECT ?, ?)
-SELECT json_group_array(json_array(hour, user, project, queue, attempts, jobs, failed, used_us, used_step, given_us,
-                                   given_step, cpu_us, wait_us, asked_us, asked_step, unasked))
+SELECT json_group_array(json_array(hour, user, project, queue, json_array(
+    attempts, jobs, failed, used_us, used_step, given_us, given_step, cpu_us, wait_us, asked_us, asked_step, unasked)))
 FROM (
     SELECT first AS hour, user, project, queue, 0 AS attempts, 0 AS jobs, 0 AS failed, 0 AS used_us,
            sum(used_step) AS used_step, 0 AS given_us, sum(given_step) AS given_step, 0 AS cpu_us, 0 AS wait_us,
@@ -478,7 +478,7 @@ WHERE a.outcome IS NULL AND a.started_at IS NOT NULL;
 
 -- name: minutes_since
 -- What happened from this minute on, all in one JSON value.
-SELECT json_group_array(json_array(minute, started, complete, failed, cancelled, wait_us, run_us))
+SELECT json_group_array(json_array(minute, json_array(started, complete, failed, cancelled, wait_us, run_us)))
 FROM (SELECT * FROM minutes WHERE minute >= ? ORDER BY minute);
 
 -- name: host_states_between
