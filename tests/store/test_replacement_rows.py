@@ -75,6 +75,17 @@ def test_a_job_with_another_key_is_found_by_that_one_alone(store, reopen):
     assert each.known_keys("ann", [key_of(21)]) == {key_of(21): (21, State.READY)}
 
 
+def test_of_jobs_that_got_one_key_one_after_another_the_newest_is_found(store, reopen):
+    store.load()
+    for n in (8, 9, 10, 12):
+        store.commit(an_add(n, submission=f"s{n}"))
+    for n in (9, 10, 8):
+        store.commit(changes(rekeyed={n: (n, key_of(12), "b", key_of(n))}))
+    store.commit(changes(rekeyed={12: (12, "another", "c", key_of(12))}))
+    for each in both(store, reopen):
+        assert each.known_keys("ann", [key_of(12)]) == {key_of(12): (10, State.READY)}
+
+
 def test_only_the_last_submission_of_an_input_is_remembered(store, reopen):
     store.commit(changes(submissions=[("s1", "ann", 9.0, 1, "{}", "/f")]))
     store.commit(changes(submissions=[("s2", "ann", 5.0, 1, "{}", "/f"), ("s3", "bob", 5.0, 1, "{}", "/f")]))

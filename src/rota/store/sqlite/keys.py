@@ -85,8 +85,8 @@ class Keys:
             if self._newest.get(former) != id:
                 self._older[former] = [other for other in others if other != id]
             elif others:
-                self._newest[former] = others[-1]
-                self._older[former] = others[:-1]
+                newest = self._newest[former] = max(others)  # in any order: older jobs may have got the key later
+                self._older[former] = [other for other in others if other != newest]
             else:
                 del self._newest[former]
             self._add(row.key, id)
