@@ -7,6 +7,7 @@ next gathers. A crash loses everything that was not committed, and everything th
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -37,6 +38,7 @@ from rota.core.world import NO_JOB, EngineSettings, World, evict_finished
 from rota.errors import RotaError
 from rota.manager.submit.redefinition import look_up_redefinition
 from rota.plan.dispatch.planning import Planning
+from rota.plan.placement.placement import Placement
 from rota.plan.size import Capacity
 from rota.store.base import Brief
 from rota.store.memory.store import MemoryStore
@@ -81,9 +83,11 @@ class Machine:
         hosts: int = 1,
         seed: int = 0,
         features: Features = BUILT_IN,
+        placement: Callable[[int], Placement] = lambda first_seat: Planning(first_seat=first_seat),
     ) -> None:
         self.wall, self.mono = 1000.0, 10.0
         self.features = features
+        self._placement = placement
         self.random = Random(seed)
         self.capacity = {f"h{n}": Capacity(cpus=cpus, mem=mem, disk=GIB) for n in range(1, hosts + 1)}
         self.store = MemoryStore()
@@ -124,7 +128,7 @@ class Machine:
     def _recover(self, snapshot: StoreSnapshot) -> World:
         first, end = kept_hours(self.wall)
         return recover(
-            Planning(first_seat=first_seat(self._generation)),
+            self._placement(first_seat(self._generation)),
             Restart(
                 snapshot=snapshot,
                 wall=self.wall,

@@ -22,6 +22,7 @@ from rota.core.world import Runner, World
 from rota.errors import BadInput
 from rota.plan.language.expression_tree import Kind
 from rota.plan.language.hostlist import check_name
+from rota.plan.placement.hosts import Condition
 from rota.plan.site.node_facts import NodeFacts
 from rota.plan.site.records import BUILT_IN, PLACE, NodeRecord, check_value, kinds_of
 from rota.plan.site.site_builder import host_record, node_record
@@ -135,15 +136,15 @@ def effective(world: World, host: str) -> Capacity:
 
 
 def update_usable(world: World, host: str) -> None:
-    """Tell the placement whether new work may go to this host. Call it after any change of that."""
+    """Tell the placement the condition of this host. Call it after any change of that."""
     if host not in world.capacity:
         return
     runner = world.runners.get(world.runner_at.get(host, ""))
     answers = runner is not None and runner.connected and not runner.silent and not runner.leaving
     record = host_record(world.site, host)
     closed = any(closes(world, host) for closes in world.points.closes_host)
-    usable = answers and record.state == "alive" and not record.drain and not closed
-    world.placement.host_usable(host, usable)
+    alive = answers and record.state == "alive" and not closed
+    world.placement.host_condition(host, Condition(alive=alive, draining=record.drain))
 
 
 def follow_records(world: World, turn: Turn, changes: Iterable[tuple[str, str, Any]], *, by: str) -> None:

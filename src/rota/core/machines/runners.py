@@ -36,6 +36,7 @@ from rota.core.states import LEASED, State
 from rota.core.turn import Turn
 from rota.core.world import Runner, World, move, write
 from rota.plan.need import Need
+from rota.plan.placement.hosts import AWAY
 from rota.plan.size import Capacity
 
 #: A runner without a manager ends its jobs after `orphan_after`. This much later they are certainly gone.
@@ -212,7 +213,7 @@ def on_runner_idled(world: World, turn: Turn, event: RunnerIdled) -> None:
     """Let an idle runner leave, unless it has a lease."""
     runner = world.runners.get(event.runner)
     if runner is not None and runner.made_for is not None and not runner.leases:
-        world.placement.host_usable(runner.host, False)
+        world.placement.host_condition(runner.host, AWAY)
         turn.effects.append(DismissRunner(runner.id))
 
 

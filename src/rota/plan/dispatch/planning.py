@@ -23,6 +23,7 @@ from rota.plan.packing.packing import Packing
 from rota.plan.placement.decisions import Decision, News, Opened
 from rota.plan.placement.explanation import Outlook, Planned, Waiting
 from rota.plan.placement.facts import Lacks, Rules
+from rota.plan.placement.hosts import Condition
 from rota.plan.placement.leases import Away, Held, Reserved
 from rota.plan.placement.queue import Entrant, LearnedSizes, Offer, RankKey
 from rota.plan.planner.planner import Planner
@@ -69,8 +70,8 @@ class Planning:
         self._packing.host_gone(host)
         self._site_changed = True
 
-    def host_usable(self, host: str, usable: bool) -> None:
-        self._packing.host_usable(host, usable)
+    def host_condition(self, host: str, condition: Condition) -> None:
+        self._packing.host_usable(host, condition.schedulable)
         self._site_changed = True
 
     def site_changed(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
+
+from msgspec import Struct
 
 from rota.plan.need import Need
 from rota.plan.placement.decisions import Opened
@@ -10,8 +12,25 @@ from rota.plan.placement.leases import Away
 from rota.plan.size import Capacity, Size
 
 
+class Condition(Struct, frozen=True, gc=False):
+    """The condition of a machine, apart from what runs there."""
+
+    alive: bool = True  #: it answers, is awake and within its hours
+    automated: bool = True  #: False: people use it by hand
+    draining: bool = False  #: what runs there may end; nothing new begins
+
+    @property
+    def schedulable(self) -> bool:
+        """May new work be placed there?"""
+        return self.alive and self.automated and not self.draining
+
+
+#: Nothing was heard of the machine yet, or nothing more.
+AWAY: Final = Condition(alive=False)
+
+
 class Hosts(Protocol):
-    """Hosts, seats and leases."""
+    """Hosts with their conditions, seats and leases."""
 
     def host_known(self, host: str, capacity: Capacity, only: Need | None = None) -> None:
         """This host exists (again), with this capacity; `only`: for jobs of this need alone."""
@@ -19,8 +38,8 @@ class Hosts(Protocol):
     def host_gone(self, host: str) -> None:
         """This host, on which nothing runs, does not exist any more."""
 
-    def host_usable(self, host: str, usable: bool) -> None:
-        """May new work be placed there now?"""
+    def host_condition(self, host: str, condition: Condition) -> None:
+        """The condition of this host has changed. Until the first call it is `AWAY`."""
 
     def refusal(self, size: Size) -> str | None:
         """Why no host could ever run this, or None. With no host known nothing is refused."""
