@@ -26,6 +26,7 @@ from rota.plan.dispatch.planning import Planning
 from rota.plan.explain.whatif import ask_when
 from rota.plan.need import LimitUse
 from rota.plan.placement.given import Promised
+from rota.plan.planner.planner import Planner
 from rota.plan.policy.limits import Limit, Window
 from rota.plan.size import Capacity, Size
 from rota.units import about_duration
@@ -350,7 +351,7 @@ def test_a_limit_that_is_declared_again_as_it_was_changes_no_plan(
     m.happened(events.LimitsDeclared(by=m.asker(), limits=[Limit("a", 5)]))
     add(m, request="core=2", limits=(LimitUse("a"),))
     renewed = []
-    monkeypatch.setattr(planning(m).planner, "change_rules", lambda *_args, **_rules: renewed.append(1))
+    monkeypatch.setattr(Planner, "change_rules", lambda *_args, **_rules: renewed.append(1))
     m.happened(events.LimitsDeclared(by=m.asker(), limits=[Limit("a", 5)]))
     m.pump()
     assert renewed == []
