@@ -412,6 +412,18 @@ def test_an_idempotent_job_that_asks_too_soon_has_failed() -> None:
     assert (found[1]["state"], found.code(1)) == ("failed", "exit")
 
 
+def test_an_idempotent_inner_job_whose_container_ended_is_queued_again_as_by_a_manager() -> None:
+    found = run(
+        P32,
+        job("nodes=2,walltime=80s", type=["container"], run=40),
+        job("nodes=1,walltime=70s", type=["inner=1", "idempotent"]),
+        job("nodes=1,walltime=70s", type=["inner=1"]),
+    )
+    assert (found[1]["state"], found[1]["end"]) == ("complete", 40)
+    assert (found[2]["state"], found.code(2), found[2]["start"]) == ("ready", "container", None)
+    assert (found[3]["state"], found.code(3), found[3]["end"]) == ("failed", "container", 40)
+
+
 # -- order
 
 

@@ -9,6 +9,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from rota.core.fields.after import CONDITIONS
+from rota.core.jobs.job import Condition
 from rota.errors import BadInput
 from rota.plan.ask import Ask
 from rota.plan.language import expression
@@ -26,7 +28,6 @@ from rota.sim.values import Moments, WrongField, did_you_mean, duration, field, 
 IGNORED: Final = frozenset(
     ("cmd", "cwd", "env", "group", "stdout", "stderr", "notify", "checkpoint", "signal", "retries", "retry_on")
 )
-CONDITIONS: Final = ("afterok", "afterany", "afternotok")
 
 _LIMIT: Final = re.compile(r"([^\s:!]+)(?::(\d{1,9}))?(!?)")
 
@@ -63,7 +64,7 @@ class Parent(Struct, frozen=True, array_like=True):
     """A parent, and the condition on its end."""
 
     id: int
-    condition: str = "afterok"
+    condition: Condition = Condition.OK
 
 
 class TraceJob(Struct, frozen=True, kw_only=True):
@@ -293,7 +294,7 @@ def _parents(given: int | str | list[int | str]) -> tuple[Parent, ...]:
                     f"{shown(word)} is not a job",
                     hint="write an id, afterok:12, afterany:12 or afternotok:12",
                 )
-            found[int(name)] = Parent(int(name), condition or "afterok")
+            found[int(name)] = Parent(int(name), Condition(CONDITIONS[condition]) if colon else Condition.OK)
     return tuple(found.values())
 
 

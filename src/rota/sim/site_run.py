@@ -8,18 +8,17 @@ from typing import Final
 
 from msgspec import Struct, structs
 
+from rota.core.jobs.fate import Fate, fate
+from rota.core.jobs.job import Condition
+from rota.core.states import State
 from rota.plan.planner.planner import Planner
 from rota.plan.reasons import Waits
 from rota.plan.schedule.plan_entry import BLOCKED, PlanEntry
 from rota.sim import dependencies
-from rota.sim.dependencies import OPEN, verdict
 from rota.sim.jobs import Parent, TraceJob
 from rota.sim.metrics import ScheduledJob, measure, plain
 from rota.sim.trace import Trace, read_trace
 
-#: Exit status with which an idempotent job asks to be queued again, and its least run time for that.
-AGAIN: Final = 99
-AGAIN_AFTER_S: Final = 60.0
 _EXPIRED: Final = Waits("expired", "it had not started when it expired")
 _MISSED: Final = Waits("expired", "it could not end before its deadline")
 _TOO_LATE: Final = Waits("reservation", "its time had passed before its resources were there")
@@ -39,7 +38,7 @@ class RunRecord(Struct):
     """The state of a job during the run."""
 
     job: TraceJob
-    state: str = "ready"
+    state: State = State.READY
     submitted: bool = False
     serial: int = 0  #: its position among jobs submitted at the same moment
     start: float | None = None
@@ -59,7 +58,7 @@ class RunRecord(Struct):
             "start": None if self.start is None else plain(self.start),
             "end": None if self.end is None else plain(self.end),
             "resources": self.resources,
-            "state": self.state,
+            "state": self.state.label,
             "reason": None if self.reason is None else {"code": self.reason.code, "message": self.reason.message},
         }
 
@@ -96,7 +95,7 @@ class SiteRun:
         self._expiring: list[tuple[float, int]] = []
         self._started = 0
         #: has the trace a condition other than `afterok`?
-        self._conditions = any(parent.condition != "afterok" for job in trace.jobs for parent in job.after)
+        self._conditions = any(parent.condition != Condition.OK for job in trace.jobs for parent in job.after)
         self._children: dict[int, list[RunRecord]] = {}
         for record in self._records.values():
             for parent in record.job.after:
@@ -141,7 +140,7 @@ class SiteRun:
         for record in self._records.values():
             record.state = self._state(record.job.id)
             entry = self._planner.plan.entries.get(record.job.id)
-            if entry is not None and record.state in ("ready", BLOCKED):
+            if entry is not None and record.state in (State.READY, State.BLOCKED):
                 record.reason = entry.reason or _ITS_TURN
         return list(self._records.values())
 
@@ -165,11 +164,11 @@ class SiteRun:
             moments.append(next_event)
         return min(moments)
 
-    def _state(self, id: int) -> str:
+    def _state(self, id: int) -> State:
         """The state of a job. The planner is the first to know that a job is blocked."""
         record = self._records[id]
         entry = self._planner.plan.entries.get(id)
-        return BLOCKED if entry is not None and entry.state == BLOCKED else record.state
+        return State.BLOCKED if entry is not None and entry.state == BLOCKED else record.state
 
     # -- submissions
 
@@ -190,7 +189,7 @@ class SiteRun:
     def _submit(self, record: RunRecord, now: float) -> None:
         """Submit a job once its parents are submitted and none is hopeless; then the jobs that wait for it."""
         coming = [record]
-        record.state = "ready"
+        record.state = State.READY
         while coming:  # chains may be long
             record = coming.pop()
             if self._known(record):
@@ -206,14 +205,15 @@ class SiteRun:
 
     def _known(self, record: RunRecord) -> bool:
         """Was the job submitted to the planner, or is it over already?"""
-        return record.submitted and (record.state != "ready" or record.job.id in self._planner.plan.entries)
+        over = record.state is not State.READY
+        return record.submitted and (over or record.job.id in self._planner.plan.entries)
 
     def _enter(self, record: RunRecord, parents: list[tuple[Parent, RunRecord]], now: float) -> None:
         job = record.job
         if (vain := dependencies.hopeless(job, self._state)) is not None:
-            self._over(record, BLOCKED, dependencies.never(vain))
+            self._over(record, State.BLOCKED, dependencies.never(vain))
             return
-        waits_for = [parent.id for parent, other in parents if verdict(parent.condition, other.state) == OPEN]
+        waits_for = [parent.id for parent, other in parents if dependencies.is_open(parent, other.state)]
         entry = self._planner.submit(
             job.id, job.ask, now, after=waits_for, submitted=job.submit, serial=record.serial
         )
@@ -221,7 +221,7 @@ class SiteRun:
         record.reason = entry.reason
         if job.id not in self._planner.plan.entries:
             message = entry.reason.message if entry.reason is not None else "rejected"
-            self._over(record, "failed", Waits("reservation", message))
+            self._over(record, State.FAILED, Waits("reservation", message))
             return
         types = job.ask.types
         limits = [types.expire, types.deadline, entry.end if job.ask.at is not None else None]
@@ -250,7 +250,7 @@ class SiteRun:
             limit = limit if ask.at is None else min(limit, ask.at + limit - start)
             record.cut = length > limit
             length = min(length, limit)
-        record.state = "running"
+        record.state = State.RUNNING
         record.reason = None
         record.attempts += 1
         self._place(record, start, entry.resources)
@@ -266,8 +266,8 @@ class SiteRun:
         """End the jobs that expired before they started. Other jobs may use what they leave at once."""
         while self._expiring and self._expiring[0][0] <= now:
             record = self._records[heappop(self._expiring)[1]]
-            if record.state == "ready" and record.job.id in self._planner.plan.entries:
-                self._over(record, "failed", _gave_up(record.job))
+            if record.state is State.READY and record.job.id in self._planner.plan.entries:
+                self._over(record, State.FAILED, _gave_up(record.job))
                 self._leave(record, now)
                 self._begin_all(now)
 
@@ -277,25 +277,39 @@ class SiteRun:
         while self._ends and self._ends[0][0] <= now:
             _end, _order, id, attempt = heappop(self._ends)
             record = self._records[id]
-            if record.state == "running" and record.attempts == attempt:
+            if record.state is State.RUNNING and record.attempts == attempt:
                 self._end(record, now)
 
     def _end(self, record: RunRecord, now: float) -> None:
         """An attempt ended by itself, or reached its walltime."""
+        if record.job.ask.types.container:
+            self._end_inner(record, now)
+        if record.cut:
+            self._conclude(record, Waits("walltime", "it was still running at the end of its walltime"), now)
+        else:
+            self._conclude(record, Waits("exit", f"exit {record.exit}") if record.exit else None, now)
+
+    def _conclude(self, record: RunRecord, failed: Waits | None, now: float, *, vacated: bool = False) -> None:
+        """An attempt ended; it failed if there is a reason. The fate of the job is decided as in the engine."""
         assert record.start is not None
         types = record.job.ask.types
-        if types.container:
-            self._end_inner(record, now)
-        if record.cut and not types.done_at_walltime:
-            self._over(record, "failed", Waits("walltime", "it was still running at the end of its walltime"), now)
-        elif record.cut or record.exit == 0:  # jobs that only hold resources end with their walltime
-            self._over(record, "complete", None, now)
-        elif types.idempotent and record.exit == AGAIN and now - record.start >= AGAIN_AFTER_S:
-            record.exit = 0  # the next attempt does not ask again
+        become = fate(
+            code=failed.code if failed is not None else "",
+            exit_code=record.exit,
+            ran_s=now - record.start,
+            idempotent=types.idempotent,
+            done_at_walltime=types.done_at_walltime,
+            vacated=vacated,
+        )
+        if become is Fate.AGAIN:
+            if not vacated:
+                record.exit = 0  # the next attempt does not ask again
             self._again(record, now)
             return
+        if become is Fate.COMPLETE:
+            self._over(record, State.COMPLETE, None, now)
         else:
-            self._over(record, "failed", Waits("exit", f"exit {record.exit}"), now)
+            self._over(record, State.FAILED, failed, now)
         self._leave(record, now)
 
     def _end_inner(self, container: RunRecord, now: float) -> None:
@@ -304,15 +318,14 @@ class SiteRun:
         ending = {id for end, _order, id, _attempt in self._ends if end <= now}
         for record in self._records.values():
             if (
-                record.state == "running"
+                record.state is State.RUNNING
                 and record.job.ask.types.inner in names
                 and self._lies_in(record, container)
             ):
                 if record.job.id in ending:
                     self._end(record, now)
                 else:
-                    self._over(record, "failed", Waits("container", "its container ended"), now)
-                    self._leave(record, now)
+                    self._conclude(record, Waits("container", "its container ended"), now, vacated=True)
 
     def _lies_in(self, record: RunRecord, container: RunRecord) -> bool:
         """Does the job run in this container? Several containers may have the same name."""
@@ -321,13 +334,10 @@ class SiteRun:
 
     def _preempt(self, record: RunRecord, now: float) -> None:
         """A besteffort job is preempted."""
-        if record.state != "running":
+        if record.state is not State.RUNNING:
             return  # ended by another job that starts now
-        if record.job.ask.types.idempotent:
-            self._again(record, now)
-            return
-        self._over(record, "failed", Waits("preempted", "a job that is not besteffort wanted its resources"), now)
-        self._leave(record, now)
+        wanted = Waits("preempted", "a job that is not besteffort wanted its resources")
+        self._conclude(record, wanted, now, vacated=True)
 
     def _again(self, record: RunRecord, now: float) -> None:
         """Queue a job again. Its dependents wait for the new attempt."""
@@ -335,20 +345,20 @@ class SiteRun:
         record.start = record.resources = None
         self._submit(record, now)
 
-    def _over(self, record: RunRecord, state: str, reason: Waits | None, now: float | None = None) -> None:
+    def _over(self, record: RunRecord, state: State, reason: Waits | None, now: float | None = None) -> None:
         record.state = state
         record.reason = reason
         record.end = now
 
     def _leave(self, record: RunRecord, now: float) -> None:
         """Remove a finished job from the planner, and update its dependents."""
-        complete = record.state == "complete"
+        complete = record.state is State.COMPLETE
         if complete and self._conditions:
             for child in self._children.get(record.job.id, ()):
                 vain = dependencies.hopeless(child.job, self._state)
-                if vain is not None and child.state == "ready" and child.job.id in self._planner.plan.entries:
+                if vain is not None and child.state is State.READY and child.job.id in self._planner.plan.entries:
                     self._planner.ended(child.job.id, now, complete=False)
-                    self._over(child, BLOCKED, dependencies.never(vain))
+                    self._over(child, State.BLOCKED, dependencies.never(vain))
         self._planner.ended(record.job.id, now, complete=complete)
         if not complete and self._conditions:
             self._revive(now)

@@ -22,6 +22,7 @@ from rota.core.jobs.dependencies import (
     unsatisfied_dependents,
     waiting_state,
 )
+from rota.core.jobs.fate import Fate, fate
 from rota.core.jobs.job import AttemptEnd, Job, Lease, Outcome, Reason
 from rota.core.jobs.reason_texts import sentence
 from rota.core.jobs.retry import delay_s, longest_delay_s, may_retry, next_attempt_text, reservation_over
@@ -30,10 +31,6 @@ from rota.core.rows import EndRow, StartRow, VoidRow
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import Runner, World, erase, move, write
-
-#: An idempotent job is queued again if it exits with this status after running at least this long.
-_AGAIN = 99
-_AGAIN_AFTER_S = 60.0
 
 
 def leased_job(
@@ -125,14 +122,15 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
         turn.note(job.id, job.attempt, "clock", "its end was not observed; its time is by the wall clock")
     if lease.broken and outcome.reason == "kill_requested":
         outcome = msgspec.structs.replace(outcome, reason="lost", message=lease.broken)
-    at_walltime = outcome.reason == "walltime" and job.spec.done_at_walltime and not job.kill
+    become = _fate(job, lease, outcome)
+    at_walltime = become is Fate.COMPLETE and outcome.reason == "walltime"
     if at_walltime:
         # Being stopped at its walltime is no failure of the command.
         outcome = msgspec.structs.replace(outcome, exit_code=None, signal=None, reason="", message="")
         turn.note(job.id, job.attempt, "walltime-over", "its walltime is over, which is its normal end")
         ended = AttemptEnd(State.COMPLETE, outcome=outcome)
     else:
-        ended = _judge(world, turn, job, lease, outcome)
+        ended = _judge(world, turn, job, become, outcome)
     started_at = outcome.started_at if outcome.started_at is not None else lease.started_at
     away_s = suspended_s(lease, outcome.ended_at)
     _write_end(turn, job, ended, outcome, started_at)
@@ -163,28 +161,42 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
         conclude(world, turn, job, ended, host=host)
 
 
-def _judge(world: World, turn: Turn, job: Job, lease: Lease, outcome: Outcome) -> AttemptEnd:
-    """Decide what becomes of a job after this outcome, and count the attempt if it uses a retry."""
-    killed, preempted = job.kill, job.preempted
-    reason = _reason(outcome)
-    # A job that wrote its checkpoint to make room has not done its work, even if it exits with 0.
-    if reason is None and (killed or not preempted or job.spec.checkpoint_s is None or not _idempotent(job)):
+def _fate(job: Job, lease: Lease, outcome: Outcome) -> Fate:
+    """What becomes of the job by the rules that the simulator shares."""
+    began = outcome.started_at if outcome.started_at is not None else lease.started_at
+    code = _code(outcome)
+    return fate(
+        code=code,
+        exit_code=outcome.exit_code,
+        ran_s=None if began is None else outcome.ended_at - began,
+        idempotent="idempotent" in job.spec.types,
+        done_at_walltime=code == "walltime" and job.spec.done_at_walltime,
+        vacated=bool(job.preempted),
+        checkpoints=job.spec.checkpoint_s is not None,
+        killed=job.kill,
+    )
+
+
+def _judge(world: World, turn: Turn, job: Job, become: Fate, outcome: Outcome) -> AttemptEnd:
+    """Give the reason of what becomes of a job, and count the attempt if it uses a retry."""
+    if become is Fate.COMPLETE:
         return AttemptEnd(State.COMPLETE, None, "", outcome)
-    if preempted and not killed:
-        if job.reason is not None and job.reason.code == "container":
-            reason = Reason("container", f"ended with its container {preempted}")
-        else:
-            reason = Reason("preempted", f"ended to make room for {job_name_text(preempted)}")
-        return AttemptEnd(State.FAILED, reason, reason.message if _idempotent(job) else "", outcome)
-    if _asks_again(job, outcome, lease) and not killed:
-        over = reservation_over(world, job, turn.wall)
-        return AttemptEnd(State.FAILED, reason, "" if over else "exit 99 of an idempotent job", outcome)
-    if killed or outcome.reason == "kill_requested":
+    if become is Fate.CANCELLED:
         return AttemptEnd(State.CANCELLED, _killed(job, outcome), "", outcome)
+    if job.preempted:
+        if job.reason is not None and job.reason.code == "container":
+            reason = Reason("container", f"ended with its container {job.preempted}")
+        else:
+            reason = Reason("preempted", f"ended to make room for {job_name_text(job.preempted)}")
+        return AttemptEnd(State.FAILED, reason, reason.message if become is Fate.AGAIN else "", outcome)
+    failed = _reason(outcome)
+    assert failed is not None
+    if become is Fate.AGAIN:
+        over = reservation_over(world, job, turn.wall)
+        return AttemptEnd(State.FAILED, failed, "" if over else "exit 99 of an idempotent job", outcome)
     job.tries += 1
-    assert reason is not None
-    state = State.DELAYED if _is_retried(world, turn, job, outcome, reason.code) else State.FAILED
-    return AttemptEnd(state, reason, "", outcome)
+    state = State.DELAYED if _is_retried(world, turn, job, outcome, failed.code) else State.FAILED
+    return AttemptEnd(state, failed, "", outcome)
 
 
 def _write_end(turn: Turn, job: Job, ended: AttemptEnd, outcome: Outcome, started_at: float | None) -> None:
@@ -294,22 +306,6 @@ def job_name_text(job: int) -> str:
     return f"job {job}" if job > 0 else "another job"
 
 
-def _idempotent(job: Job) -> bool:
-    return "idempotent" in job.spec.types
-
-
-def _asks_again(job: Job, outcome: Outcome, lease: Lease) -> bool:
-    """Does the outcome ask for another run: an idempotent job, exit status 99, after a minute?"""
-    began = outcome.started_at if outcome.started_at is not None else lease.started_at
-    return (
-        outcome.exit_code == _AGAIN
-        and not outcome.reason
-        and _idempotent(job)
-        and began is not None
-        and outcome.ended_at - began >= _AGAIN_AFTER_S
-    )
-
-
 def _is_retried(world: World, turn: Turn, job: Job, outcome: Outcome, code: str) -> bool:
     if not may_retry(job, outcome, code):
         return False
@@ -340,6 +336,15 @@ def _killed(job: Job, outcome: Outcome) -> Reason:
         if text.startswith("being killed "):
             return Reason("kill_requested", text.removeprefix("being "))
     return Reason("kill_requested", outcome.message or "killed on request")
+
+
+def _code(outcome: Outcome) -> str:
+    """Why an attempt failed, from evidence; empty: it succeeded."""
+    if outcome.reason:
+        return outcome.reason
+    if outcome.signal is not None:
+        return "signal"
+    return "exit" if outcome.exit_code else ""
 
 
 def _reason(outcome: Outcome) -> Reason | None:

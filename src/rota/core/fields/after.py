@@ -29,7 +29,7 @@ Dependency = tuple[int, bool, int | str | Span | OfCommand]
 MAX_PARENTS: Final = 10_000
 MAX_GROUPS: Final = 1000
 
-_CONDITIONS: Final = {"afterok": 1, "afterany": 2, "afternotok": 3}
+CONDITIONS: Final = {"afterok": 1, "afterany": 2, "afternotok": 3}
 _ELEMENTS: Final = re.compile(r"([0-9]{1,15})_(?:\*|([0-9]{1,15})(?:-([0-9]{1,15}))?)")
 _LAST_INDEX: Final = 1 << 52
 _HINT: Final = "write an id, 12-15, 12_3, 12_*, line:3, @group, afterok:12, afterany:12 or afternotok:12"
@@ -65,8 +65,8 @@ def _dependencies(word: object) -> list[Dependency]:
         raise BadInput(f"must be ids, not {kind(word)}", hint='write it like [12, "afterany:13"]')
     parts = word.strip().split(":")
     condition = 1
-    if parts[0] in _CONDITIONS:
-        condition = _CONDITIONS[parts.pop(0)]
+    if parts[0] in CONDITIONS:
+        condition = CONDITIONS[parts.pop(0)]
     found: list[Dependency] = []
     of_line = False
     for part in parts:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from rota.core.effects import NotifyReopened, NotifySettled
-from rota.core.jobs.dependency_groups import Verdict
+from rota.core.jobs.dependency_rules import UNDECIDED, Verdict, satisfied, verdict_on
 from rota.core.jobs.group_ancestry import GroupAncestry
 from rota.core.jobs.job import Condition, Job, Outcome, Parent, Reason
 from rota.core.learning.estimate import estimate, offer
@@ -24,15 +24,6 @@ _MOST_SHOWN = 12
 _MOVABLE = (State.DEPENDENT, State.BLOCKED, State.READY)
 
 
-def satisfied(condition: int, outcome: int) -> bool:
-    """Does a parent with this outcome let its dependent run?"""
-    if condition == Condition.ANY:
-        return outcome in TERMINAL
-    if condition == Condition.OK:
-        return outcome == State.COMPLETE
-    return outcome in (State.FAILED, State.CANCELLED)
-
-
 def verdict(world: World, parent: Parent, condition: int) -> Verdict:
     """Return (does the parent satisfy this condition?, can it never do so?).
 
@@ -43,7 +34,7 @@ def verdict(world: World, parent: Parent, condition: int) -> Verdict:
     outcome = world.outcome(parent)
     if outcome == OPEN:
         job = world.jobs.get(parent)  # a frozen job is not there, and never ends
-        return False, job is not None and job.state is State.BLOCKED
+        return UNDECIDED if job is None else verdict_on(condition, job.state)
     ok = outcome == NO_JOB or satisfied(condition, outcome) or world.is_replaced(parent)
     return ok, not ok
 

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+from rota.core.jobs.dependency_rules import UNDECIDED, Verdict
 from rota.core.jobs.group_ancestry import GroupAncestry
 from rota.core.states import State
-
-#: (the parent satisfies the dependent, it never will as things are)
-Verdict = tuple[bool, bool]
-
-_WAITING: Verdict = (False, False)
 
 
 class DepGroup:
@@ -76,7 +72,7 @@ class DepGroup:
         stuck = self.blocked > 0
         if not (self.open or self.complete or self.bad):
             # Without members: a group that never had one makes its dependents wait; removed members satisfy them.
-            return ((True, False),) * 3 if self.known else (_WAITING,) * 3
+            return ((True, False),) * 3 if self.known else (UNDECIDED,) * 3
         if self.open:
             return (False, stuck or bool(self.bad)), (False, stuck), (False, stuck or self.complete > 0)
         return (not self.bad, bool(self.bad)), (True, False), (not self.complete, self.complete > 0)
