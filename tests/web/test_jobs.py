@@ -97,6 +97,19 @@ def test_a_filter_made_by_hand_is_in_the_address(full: Deployment, guest: Visito
     expect_jobs(page, [8])
 
 
+def test_selectors_in_the_search_box_are_selectors(full: Deployment, guest: Visitor) -> None:
+    guest.go("/jobs")
+    page = guest.page
+    search = page.get_by_role("searchbox", name="Text in the name or command")
+    search.fill("@ali* exit=0 cmd~SAMPLE 7")
+    expect_jobs(page, [38, 28, 18, 8])
+    search.fill("@ali* exit=1-255")
+    expect(page.get_by_role("heading", name="No job matches")).to_be_visible()
+    search.fill("older=1")
+    expect(page.get_by_text("selector 'older=1': '1' has no unit")).to_be_visible()
+    guest.complaints = [each for each in guest.complaints if "400" not in each]
+
+
 def test_an_address_with_a_filter_shows_the_same_anew(full: Deployment, guest: Visitor) -> None:
     guest.go("/jobs?group=align&q=sample+3&sort=id")
     page = guest.page

@@ -14,6 +14,9 @@ def test_scripts_run_as_one_job(shared: Deployment) -> None:
     done = shared.rota("run", "--script", "job.sh", "--cpus", "1", "--", "a b")
     assert (done.returncode, done.stdout) == (3, "job.sh: 1 a b, x y, fine, 1, bash\n")
     assert "ignored" not in done.stderr
+    assert shared.json("jobs", "@job.s*,name=fine,exit=3,cmd~BASH_VERSION")["total"] == 1
+    assert "no group begins with 'job.x'" in shared.rota("kill", "@job.x*").stderr
+    assert "'x' is not an exit code" in shared.rota("jobs", "exit=x").stderr
 
     (shared.work / "job.py").write_text("#!/usr/bin/env python3\n#SBATCH -n 3\nimport sys; print(sys.argv[1:])\n")
     done = shared.rota("run", "--script", "job.py", "--", "x")
