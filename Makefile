@@ -18,7 +18,7 @@ PARALLEL := -n $(shell n=$$(nproc); echo $$((n < 7 ? n * 5 / 2 : 16))) --dist lo
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint format bench bench-guard bench-million bench-latency bench-learning \
-	bench-queue bench-release bench-reserve bench-plan bench-snapshot bench-estimates bench-nodes bench-output bench-api bench-past bench-page faults cluster properties web screenshots client generated docs dist clean
+	bench-queue bench-release bench-reserve bench-plan bench-snapshot bench-estimates bench-nodes bench-output bench-api bench-past bench-page faults bugs cluster properties web screenshots client generated docs dist clean
 .DELETE_ON_ERROR:
 
 help:  ## This list
@@ -98,6 +98,9 @@ bench-page: $(DEV) $(WEB)  ## The dashboard in a browser over a million jobs: fi
 faults: $(DEV)  ## The larger campaign of killed processes
 	@tools/need-packages strace:strace
 	$(BIN)/python -m pytest -m slow tests/faults $(ARGS)
+
+bugs: $(DEV)  ## A thousand random runs with bugs at random lines of the engine, and every kind of event
+	ROTA_TEST_DOSE=50 $(BIN)/python -m pytest -q $(PARALLEL) tests/core/bugs tests/faults/test_bugs.py $(ARGS)
 
 cluster: $(DEV)  ## The larger campaign of faults on a cluster of network namespaces
 	@tools/need-packages ip:iproute2 sshd:openssh-server $(MPI)

@@ -189,6 +189,7 @@ class IllegalTransition(Bug):
     """A state transition that the table in `core.states` does not allow."""
 
     code = "illegal_transition"
+    job = 0  #: whose it is; the ledger of bugs gets its story
 
 
 _BY_CODE: dict[str, type[RotaError]] = {

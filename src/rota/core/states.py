@@ -80,10 +80,12 @@ TRANSITIONS: Final[dict[State, frozenset[State]]] = {
 INITIAL: Final = frozenset({_S.DEPENDENT, _S.BLOCKED, _S.READY, _S.HELD})
 
 
-def check_transition(old: State, new: State, *, story: str = "") -> None:
-    """Raise `IllegalTransition`, which carries the job's story, unless the table allows old → new."""
+def check_transition(old: State, new: State, *, story: str = "", job: int = 0) -> None:
+    """Raise `IllegalTransition`, which names the job and says how it is, unless the table allows old → new."""
     if new not in TRANSITIONS[old]:
-        raise IllegalTransition(f"{old.label} → {new.label} is not allowed; story: {story or 'none'}")
+        error = IllegalTransition(f"{old.label} → {new.label} is not allowed; story: {story or 'none'}")
+        error.job = job
+        raise error
 
 
 def as_mermaid() -> str:

@@ -271,7 +271,7 @@ def move(world: World, job: Job, state: State) -> None:
     """Change a job's state. Raises `IllegalTransition` if the table forbids it."""
     old = job.state
     if state not in TRANSITIONS[old]:
-        check_transition(old, state, story=story(job))
+        check_transition(old, state, story=story(job), job=job.id)
     counts = world.counts[job.spec.group]
     counts[old] -= 1
     counts[state] += 1

@@ -75,6 +75,11 @@ class FaultyMachine(Machine):
             pass  # `_start_anew` made it again
         self._forget_answered()
 
+    def unanswered(self) -> list[int]:
+        """The requests that nobody has been told anything about."""
+        self._forget_answered()
+        return list(self._asked)
+
     def _forget_answered(self) -> None:
         self._asked = {n: each for n, each in self._asked.items() if n not in self.replies}
 

@@ -51,6 +51,7 @@ class BugRecord(Struct, frozen=True, omit_defaults=True):
     ready_s: float = 0.0  #: how long the manager had been ready
     effect: bool = False  #: met when something was carried out; the manager went on
     times: int = 1
+    story: tuple[str, ...] = ()  #: of the job concerned, the newest lines
 
 
 class Ledger(Struct, frozen=True, omit_defaults=True):
@@ -103,13 +104,20 @@ def with_effect_bug(ledger: Ledger, record: BugRecord) -> Ledger:
 
 
 def with_bug(
-    ledger: Ledger, bug: Undecided, *, at: float, ready_s: float, version: str, trace: str = ""
+    ledger: Ledger,
+    bug: Undecided,
+    *,
+    at: float,
+    ready_s: float,
+    version: str,
+    trace: str = "",
+    story: tuple[str, ...] = (),
 ) -> Ledger:
     """The ledger after a bug that kept the engine from deciding, with what follows from it."""
     event, cause = bug.event, bug.__cause__
     mark = "" if event is None else fingerprint(event)
     error = f"{type(cause).__name__}: {cause}"
-    record = BugRecord(at, bug.place, error, trace[-_TRACE:], mark, version, ready_s)
+    record = BugRecord(at, bug.place, error, trace[-_TRACE:], mark, version, ready_s, story=story)
     ledger = _noted(ledger, record)
     if isinstance(event, EntrySetAside):
         return msgspec.structs.replace(ledger, frozen=ledger.frozen | {event.job})

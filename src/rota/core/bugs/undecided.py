@@ -6,6 +6,7 @@ anew from what is on disk (ADR 40).
 
 from __future__ import annotations
 
+from rota.core.changes import Row
 from rota.core.events import Event
 
 
@@ -16,6 +17,12 @@ class Undecided(Exception):
         super().__init__(place)
         self.place = place  #: the kind of the event, or the part of a turn that belongs to no event
         self.event = event  #: None: a bug outside of any handler
+        self.dropped: list[Row] = []  #: lines of stories, as in `Changes.events`, that were dropped with the batch
+
+    @property
+    def job(self) -> int:
+        """The job whose story belongs to it; 0: none."""
+        return getattr(self.__cause__, "job", 0) or getattr(self.event, "job", 0)
 
     def __str__(self) -> str:
         cause = self.__cause__

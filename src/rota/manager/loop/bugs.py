@@ -7,7 +7,8 @@ import logging
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from datetime import UTC, datetime
+from typing import Final, TypeVar
 
 from rota import __version__
 from rota.core.bugs.ledger import BUGS, BugRecord, internal_error, is_quarantined, with_bug, with_effect_bug
@@ -24,6 +25,9 @@ from rota.store.base import Store
 T = TypeVar("T")
 
 log = logging.getLogger("rota.manager")
+
+#: Lines of a job's story in the ledger.
+_STORY: Final = 50
 
 
 class BugKeeper:
@@ -42,6 +46,9 @@ class BugKeeper:
         """Store a bug that kept the engine from deciding; nothing else is being committed. Then answer the request
         that met it, if that is not decided again. Raises what the store raises."""
         event, world = bug.event, self._world
+        story = await asyncio.to_thread(self._story, bug) if bug.job else ()
+        for line in story:
+            log.error("job %d: %s", bug.job, line)
         world.bugs = with_bug(
             world.bugs,
             bug,
@@ -49,6 +56,7 @@ class BugKeeper:
             ready_s=time.monotonic() - self._ready_at,
             version=__version__,
             trace="".join(traceback.format_exception(bug.__cause__)),
+            story=story,
         )
         changes = Changes()
         changes.meta[BUGS] = world.bugs.text()
@@ -61,6 +69,15 @@ class BugKeeper:
         asker = peers.get(by.connection)
         if asker is not None and is_quarantined(world.bugs, event):
             asker.fail(by.n, internal_error(event))
+
+    def _story(self, bug: Undecided) -> tuple[str, ...]:
+        """The story of the job concerned: what is stored, and what was dropped with the batch."""
+        lines = [(each.at, each.attempt, each.kind, each.text) for each in self._store.events(bug.job)]
+        lines += [(row[0], row[2], row[3], f"{row[4]} (dropped)") for row in bug.dropped if row[1] == bug.job]
+        return tuple(
+            f"{datetime.fromtimestamp(at, UTC).isoformat()} attempt {attempt} {kind}: {text}"
+            for at, attempt, kind, text in lines[-_STORY:]
+        )
 
     def note_effect(self, place: str, error: BaseException, store: Callable[[str, str], None]) -> None:
         """Count a bug in carrying something out: the manager goes on. It is stored with the next batch."""

@@ -211,6 +211,7 @@ class TurnLoop:
         log.critical("%s", bug, exc_info=bug.__cause__)
         self.bug = bug
         dropped, self._open, self._inbox = self._open, Batch(), []
+        bug.dropped = dropped.changes.events
         self._act([effect for effect in dropped.effects if isinstance(effect, DoneReply)])
         waiting, self._after_commit = self._after_commit, []
         for future in waiting:

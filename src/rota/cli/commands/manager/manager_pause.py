@@ -37,7 +37,7 @@ def pause(call: Invocation) -> int:
 
 @command("resume")
 def resume(call: Invocation) -> int:
-    """Let jobs start again, after 'pause' or during 'drain'.
+    """Let jobs start again, after 'pause', during 'drain', or after bugs; what met a bug is tried again.
 
     \b
     Examples:
