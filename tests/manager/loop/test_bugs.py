@@ -7,6 +7,7 @@ import asyncio
 from rota.core.bugs.ledger import BUGS, ledger_from
 from rota.core.bugs.undecided import undecided
 from rota.core.changes import Changes
+from rota.core.rows import EventRow
 from rota.core.world import World
 from rota.errors import IllegalTransition
 from rota.manager.loop import clock
@@ -19,12 +20,15 @@ def test_the_story_of_the_job_is_stored_with_the_bug() -> None:
     clock.begin(1000.0)
     store, world = MemoryStore(), World(Planning())
     changes = Changes()
-    changes.events += [(1.0, 7, 1, "lost", "its runner is silent"), (2.0, 8, 1, "held", "another job")]
+    changes.events += [
+        EventRow(1.0, 7, 1, "lost", "its runner is silent"),
+        EventRow(2.0, 8, 1, "held", "another job"),
+    ]
     store.commit(changes)
     error = IllegalTransition("lost → held is not allowed")
     error.job = 7
     bug = undecided("granting", error)
-    bug.dropped = [(3.0, 7, 1, "revived", "its runner is back")]
+    bug.dropped = [EventRow(3.0, 7, 1, "revived", "its runner is back")]
     asyncio.run(BugKeeper(world, store).note(bug, {}))
     (record,) = ledger_from(store.load().meta[BUGS], version=world.bugs.version).records
     assert [line.partition(" ")[2] for line in record.story] == [

@@ -6,8 +6,8 @@ anew from what is on disk (ADR 40).
 
 from __future__ import annotations
 
-from rota.core.changes import Row
 from rota.core.events import Event
+from rota.core.rows import EventRow
 
 
 class Undecided(Exception):
@@ -17,7 +17,7 @@ class Undecided(Exception):
         super().__init__(place)
         self.place = place  #: the kind of the event, or the part of a turn that belongs to no event
         self.event = event  #: None: a bug outside of any handler
-        self.dropped: list[Row] = []  #: lines of stories, as in `Changes.events`, that were dropped with the batch
+        self.dropped: list[EventRow] = []  #: lines of stories that were dropped with the batch
 
     @property
     def job(self) -> int:

@@ -73,7 +73,11 @@ class BugKeeper:
     def _story(self, bug: Undecided) -> tuple[str, ...]:
         """The story of the job concerned: what is stored, and what was dropped with the batch."""
         lines = [(each.at, each.attempt, each.kind, each.text) for each in self._store.events(bug.job)]
-        lines += [(row[0], row[2], row[3], f"{row[4]} (dropped)") for row in bug.dropped if row[1] == bug.job]
+        lines += [
+            (each.at, each.attempt, each.kind, f"{each.text} (dropped)")
+            for each in bug.dropped
+            if each.job == bug.job
+        ]
         return tuple(
             f"{datetime.fromtimestamp(at, UTC).isoformat()} attempt {attempt} {kind}: {text}"
             for at, attempt, kind, text in lines[-_STORY:]
