@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from rota.store.memory.store import MemoryStore
-from rota.store.sqlite.store import SqliteStore
+from rota.store.base import Store
+from rota.store.opening import default_url, open_store
 
-Reopen = Callable[[MemoryStore | SqliteStore], "MemoryStore | SqliteStore"]
+Reopen = Callable[[Store], Store]
 
 
 @pytest.fixture
@@ -17,19 +17,25 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, home: Path) -> Iterator[MemoryStore | SqliteStore]:
-    made = MemoryStore() if request.param == "memory" else SqliteStore(home, reserve=0, run=8)
+def url(request: pytest.FixtureRequest, home: Path) -> str:
+    """Of every store; each is made by the factory alone."""
+    return f"memory:{home}" if request.param == "memory" else f"{default_url(home)}?reserve=0&run=8"
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    made = open_store(url)
     yield made
     made.close()
 
 
 @pytest.fixture
-def reopen(home: Path) -> Iterator[Reopen]:
-    opened: list[MemoryStore | SqliteStore] = []
+def reopen(url: str) -> Iterator[Reopen]:
+    opened: list[Store] = []
 
-    def again(store: MemoryStore | SqliteStore) -> MemoryStore | SqliteStore:
+    def again(store: Store) -> Store:
         store.close()
-        opened.append(store.reopened() if isinstance(store, MemoryStore) else SqliteStore(home, reserve=0, run=8))
+        opened.append(open_store(url))
         return opened[-1]
 
     yield again

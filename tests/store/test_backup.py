@@ -21,6 +21,7 @@ from rota.core.recovery.restored_leases import RESTORED_AT, RESTORED_LEASES
 from rota.core.site.manager_pause import PAUSED, YES
 from rota.errors import BadInput, EnvironmentFault, NotFound, RotaError, StoreRefused
 from rota.store.home.backup import back_up
+from rota.store.home.home_lock import HomeLock
 from rota.store.home.restore import Restoration, Restored
 from rota.store.sqlite.store import SqliteStore
 
@@ -360,13 +361,13 @@ def test_a_lost_database_can_be_restored_without_replacing_anything(home: Path, 
 def test_nothing_is_restored_under_a_running_manager(home: Path, target: Path) -> None:
     filled(home)
     copied(home, target)
-    store = SqliteStore(home, reserve=0)
+    lock = HomeLock(home)
     try:
         with pytest.raises(StoreRefused) as caught:
             Restoration(home, target, replace=True)
         assert caught.value.code == "locked"
     finally:
-        store.close()
+        lock.release()
 
 
 def test_a_restoration_that_is_given_up_changes_nothing(home: Path, target: Path, tmp_path: Path) -> None:

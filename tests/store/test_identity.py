@@ -16,7 +16,7 @@ from rota.errors import BadInput, NotFound, StoreRefused
 from rota.store.home import identity
 from rota.store.home.adopt import adopt
 from rota.store.home.backup import back_up, deployment_of
-from rota.store.home.files import ManagerLock
+from rota.store.home.home_lock import HomeLock
 from rota.store.home.restore import Restoration
 from rota.store.sqlite.store import SqliteStore
 
@@ -198,7 +198,7 @@ def test_adopting_that_was_interrupted_is_said_again(
 
 
 def test_nobody_adopts_a_home_in_use_or_without_a_database(home: Path) -> None:
-    lock = ManagerLock(home)
+    lock = HomeLock(home)
     with pytest.raises(StoreRefused) as caught:
         adopt(home, copy=True)
     assert caught.value.code == "locked"

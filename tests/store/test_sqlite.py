@@ -21,6 +21,7 @@ from rota.core.stored import OBSERVATIONS
 from rota.errors import RotaError, StoreRefused
 from rota.store.base import Clause
 from rota.store.home.files import file_system_of, prepare_home
+from rota.store.home.home_lock import HomeLock
 from rota.store.sqlite import database
 from rota.store.sqlite.clauses import parts_of
 from rota.store.sqlite.statements import migrations, statements
@@ -58,7 +59,6 @@ def test_files_are_private_and_the_log_is_gone_after_a_clean_close(home):
         "ballast",
         "checksums",
         "deployment",
-        "manager.lock",
         "rota.db",
     ]
 
@@ -73,12 +73,13 @@ def test_opening_leaves_the_umask_alone(home):
 
 
 def test_a_second_manager_is_refused_and_told_who_holds_the_home(home):
-    store = SqliteStore(home, reserve=0)
-    error = refusal(home)
-    assert error.code == "locked"
-    assert f"pid {os.getpid()}" in error.message
-    store.close()
-    SqliteStore(home, reserve=0).close()
+    lock = HomeLock(home)
+    with pytest.raises(StoreRefused) as caught:
+        HomeLock(home)
+    assert caught.value.code == "locked"
+    assert f"pid {os.getpid()}" in caught.value.message
+    lock.release()
+    HomeLock(home).release()
 
 
 def test_a_file_that_is_not_a_database_is_refused(home):
@@ -292,7 +293,7 @@ def test_every_statement_has_a_description_and_parses(home):
     for name, sql in statements().items():
         assert sql, name
         count = max((int(n) for n in re.findall(r"\?(\d)", sql)), default=sql.count("?"))
-        marks = {"grp": "", "user": ""} if ":grp" in sql else ["[]"] * count
+        marks = {"grp": "", "prefix": "", "user": ""} if ":grp" in sql else ["[]"] * count
         store._writer.execute(f"EXPLAIN {sql}", marks)
     store.close()
 

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -123,6 +123,10 @@ _FOLDED: Final = {ord(letter): ord(letter.lower()) for letter in "ABCDEFGHIJKLMN
 def folded(text: str) -> str:
     """Text as searches compare it: ASCII letters in lower case, all others unchanged."""
     return text.translate(_FOLDED)
+
+
+#: Called with the deployment to which a store belongs (empty: none yet); raises if it may not be used.
+Approve = Callable[[str], None]
 
 
 class Store(Protocol):
@@ -242,4 +246,4 @@ class Store(Protocol):
         """Which of these segments were pruned, because of their age or for space."""
 
     def close(self) -> None:
-        """Release files and locks. Safe to call twice."""
+        """Release what it holds. Safe to call twice."""

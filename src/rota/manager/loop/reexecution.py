@@ -15,8 +15,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
-from typing import Final, TypeVar
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -25,8 +26,7 @@ from rota.errors import NotDone, StoreRefused
 from rota.home import Home, ManagerFile
 from rota.manager.loop.deployment import Deployment
 from rota.manager.peers.peer import Peer
-
-T = TypeVar("T")
+from rota.store.home.home_lock import HomeLock
 
 log = logging.getLogger("rota.manager")
 
@@ -104,12 +104,12 @@ def refuse_second(home: Home) -> None:
         )
 
 
-def open_when_free(open_store: Callable[[], T], *, again: bool) -> T:
-    """Open the store. A new image waits for its lock, which another manager may hold until it has noticed that."""
+def lock_when_free(home: Path, *, again: bool) -> HomeLock:
+    """Take the lock of a home. A new image waits for it: another manager may hold it until it has noticed that."""
     limit = time.monotonic() + (_LOCK_S if again else 0.0)
     while True:
         try:
-            return open_store()
+            return HomeLock(home)
         except StoreRefused as error:
             if error.code != "locked" or time.monotonic() >= limit:
                 raise

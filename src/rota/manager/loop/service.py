@@ -396,8 +396,9 @@ class Manager:
             await asyncio.wait_for(self._turns.finish(), _LAST_COMMIT_S)
         self.stopped.set()
 
-    def close(self) -> None:
-        """Release everything. Blocks until the last batch is on disk."""
+    def close(self) -> bool:
+        """Release everything. Blocks until the last batch is on disk; False: it was given up, and the store is
+        still open."""
         ended = self.failure is None and self._turns.writer.stop(_LAST_COMMIT_S)
         self.gateway.stop()
         self._features.close()
@@ -408,3 +409,4 @@ class Manager:
         self._pieces.close()
         if ended:
             self._store.close()
+        return ended

@@ -43,8 +43,10 @@ from rota.plan.dispatch.planning import Planning
 from rota.pools.base import Pool
 from rota.pools.local import LocalPool
 from rota.settings import Settings
+from rota.store.base import Store
 from rota.store.home import identity
-from rota.store.sqlite.store import SqliteStore
+from rota.store.home.home_lock import HomeLock
+from rota.store.opening import default_url, open_store
 from rota.time_zones import local_zone
 from rota.unix import short
 from rota.wire import tls, tokens
@@ -131,7 +133,12 @@ async def _run(
         reexecution.refuse_second(home)
         deployment = identity.settled(home.path, stored)
 
-    store = reexecution.open_when_free(lambda: SqliteStore(home.path, approve=approve), again=options.again)
+    lock = reexecution.lock_when_free(home.path, again=options.again)
+    try:
+        store = open_store(default_url(home.path), approve=approve)
+    except BaseException:
+        lock.release()
+        raise
     manager: Manager | None = None
     try:
         home.idle_stopped.unlink(missing_ok=True)
@@ -153,12 +160,12 @@ async def _run(
         log.info("manager %s started, generation %d", __version__, manager.deployment.generation)
         tasks = [
             loop.create_task(_listen_remotely(home, manager, listener)),
-            loop.create_task(_watch_home(store, manager)),
+            loop.create_task(_watch_home(lock, manager)),
         ]
         if options.idle_stop is None and settings.http != gateway.OFF:
             _serve_http(manager)
         await manager.stopped.wait()
-        if manager.deployment.stopped_idle and store.holds_home():
+        if manager.deployment.stopped_idle and lock.holds():
             # Before the socket closes: whoever finds it closed may ask why.
             with contextlib.suppress(OSError):
                 home.idle_stopped.touch(mode=0o600)
@@ -169,16 +176,17 @@ async def _run(
         server.close()
         log.info("manager stopping")
         again = manager.bug is not None and await manager.drop_undecided() and reexecution.is_installed()
-        if manager.failure is None and not again and store.holds_home():
+        if manager.failure is None and not again and lock.holds():
             # Only while this process holds the home: a next manager has files of the same names.
             for path in (home.socket, home.manager_file, home.former_socket):
                 if path is not None:
                     path.unlink(missing_ok=True)
     finally:
-        if manager is not None:
-            manager.close()
-        else:
+        if manager is None:
             store.close()
+            lock.release()
+        elif manager.close():
+            lock.release()  # otherwise a commit may still be under way, and the end of this process releases it
     if again:
         reexecution.reexecute(manager.deployment, draining=manager.draining)
     if (why := manager.failure or manager.bug) is not None:
@@ -186,11 +194,11 @@ async def _run(
     return 0
 
 
-async def _watch_home(store: SqliteStore, manager: Manager) -> None:
+async def _watch_home(lock: HomeLock, manager: Manager) -> None:
     """Stop if the home was removed: no client could find this manager, and a second one could be started."""
     while manager.failure is None:
         await asyncio.sleep(_HOME_CHECK_S)
-        if not store.holds_home():
+        if not lock.holds():
             manager.fail(
                 EnvironmentFault(f"{manager.deployment.home} was removed, or something else is in its place")
             )
@@ -218,7 +226,7 @@ def _exit_now(error: BaseException) -> None:
 def _recover(
     home: Home,
     settings: Settings,
-    store: SqliteStore,
+    store: Store,
     pool: Pool,
     features: tuple[ManagerFeature, ...],
     *,

@@ -21,7 +21,7 @@ from msgspec import Struct
 from rota.errors import BadInput, EnvironmentFault, NotFound
 from rota.store.home import identity
 from rota.store.home.backup import utc_now
-from rota.store.home.files import ManagerLock
+from rota.store.home.home_lock import HomeLock
 from rota.store.home.restore import mark_leases
 from rota.store.sqlite import page_sums
 from rota.store.sqlite.database import (
@@ -57,7 +57,7 @@ def adopt(home: Path, *, copy: bool) -> Adopted:
     if not home.is_dir() or not os.path.lexists(path):
         raise NotFound(f"there is no database in {home}", hint="is ROTA_HOME (or --home) the right one?")
     check_file(path)
-    lock = ManagerLock(home)
+    lock = HomeLock(home)
     try:
         check_log(home)
         with closing(

@@ -26,7 +26,7 @@ from rota.errors import BadInput, NotFound, RotaError, StoreRefused
 from rota.store.home import identity
 from rota.store.home.backup import BACKED_UP_AT, cannot_write, sync_file, utc_now
 from rota.store.home.directories import sync_directory
-from rota.store.home.files import ManagerLock, prepare_home
+from rota.store.home.home_lock import HomeLock
 from rota.store.sqlite import page_sums
 from rota.store.sqlite.database import (
     APPLICATION_ID,
@@ -71,8 +71,7 @@ class Restoration:
         self._draft = home / _DRAFT
         _check_header(file)
         _check_not_in_use(file)
-        prepare_home(home)
-        self._lock = ManagerLock(home)
+        self._lock = HomeLock(home)
         try:
             self.replaces = any((home / f"{DATABASE}{suffix}").exists() for suffix in ("", "-wal"))
             self._check_place(file, replace=replace)

@@ -21,6 +21,7 @@ from urllib.parse import quote
 from rota.boot import boot_id
 from rota.errors import StoreRefused
 from rota.home import Home
+from rota.store.base import Approve
 from rota.store.home.directories import sync_directory
 from rota.store.sqlite import log_check, page_sums
 from rota.store.sqlite.statements import migrations
@@ -48,8 +49,6 @@ _CHECKPOINT_PAGES: Final = 8000
 
 #: Makes the error for a damaged file: the right hint depends on what the file is.
 Damaged = Callable[[Path, object], StoreRefused]
-#: Called with the deployment of a database (empty: none yet); raises if it may not be used.
-Approve = Callable[[str], None]
 
 
 def is_ours(head: bytes) -> bool:

@@ -20,11 +20,12 @@ from rota.core.accounts.accounting import MINUTES_KEPT
 from rota.core.changes import Changes
 from rota.core.stored import OBSERVATIONS, StoreSnapshot
 from rota.errors import Bug, StoreFailed, StoreFull
-from rota.store.home.files import Ballast, ManagerLock, prepare_home
+from rota.store.base import Approve
+from rota.store.home.files import Ballast, prepare_home
 from rota.store.past import Places
 from rota.store.sqlite import page_sums
 from rota.store.sqlite.batch import Batch, encode
-from rota.store.sqlite.database import DATABASE, Approve, open_database, settle
+from rota.store.sqlite.database import DATABASE, open_database, settle
 from rota.store.sqlite.keys import RUN, Keys
 from rota.store.sqlite.observations import Observed, too_many
 from rota.store.sqlite.past import SqlitePast
@@ -43,7 +44,7 @@ _FULL: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE})
 
 
 class SqliteStore(SqlitePast):
-    """A `Store` in `home/rota.db`. Opening takes the manager's lock and may raise `StoreRefused`."""
+    """A `Store` in `home/rota.db`. The caller holds the lock of the home. Opening may raise `StoreRefused`."""
 
     def __init__(
         self,
@@ -54,18 +55,13 @@ class SqliteStore(SqlitePast):
         run: int = RUN,
         approve: Approve = lambda _deployment: None,
     ) -> None:
-        """`approve` is called with the database's deployment, under the lock and before anything is changed."""
+        """`approve` is called with the database's deployment before anything is changed."""
         self._home = home
         self._clock = clock
         self._reserve = reserve
         self._closed = False
         prepare_home(home)
-        self._lock = ManagerLock(home)
-        try:
-            self._writer, self._unsettled = open_database(home, approve)
-        except BaseException:
-            self._lock.release()
-            raise
+        self._writer, self._unsettled = open_database(home, approve)
         super().__init__(home / DATABASE, Keys(run=run))
         self._ballast = Ballast(home, size=reserve)
         self._refill_at = float("-inf")
@@ -112,10 +108,6 @@ class SqliteStore(SqlitePast):
         if self._refill_at == float("-inf"):
             self._refill()
 
-    def holds_home(self) -> bool:
-        """Is this home still exclusively ours? Not if its lock file was removed or replaced."""
-        return self._lock.holds()
-
     def can_accept(self, live_jobs: int) -> bool:
         try:
             free = self._ballast.free_bytes()
@@ -133,7 +125,6 @@ class SqliteStore(SqlitePast):
         self.close_readers()
         self._writer.close()
         self._write_down()
-        self._lock.release()
 
     def _write_down(self) -> None:
         """Record the page checksums for the next open. They are optional: a full disk is no error."""

@@ -72,12 +72,12 @@ def _by_ourselves(call: Invocation, file: str | None, *, force: bool) -> dict[st
 
     from rota.errors import NotFound
     from rota.store.home.backup import back_up, deployment_of
-    from rota.store.home.files import ManagerLock
+    from rota.store.home.home_lock import HomeLock
 
     home = call.home
     if not home.database.exists():
         raise NotFound(f"there is no database in {home}", hint="is ROTA_HOME (or --home) the right one?")
-    lock = ManagerLock(home.path)
+    lock = HomeLock(home.path)
     line = _Percent(call)
     try:
         path = _target(file, deployment_of(home.path) if _needs_name(file) else "")
