@@ -14,11 +14,11 @@ from random import Random
 
 from rota.core import events
 from rota.core.engine import Engine
+from rota.core.engine_settings import EngineSettings
 from rota.core.jobs.job import Outcome
 from rota.core.machines.runners import ORPHAN_MARGIN_S
 from rota.core.states import TERMINAL, State
 from rota.core.turn import Batch
-from rota.core.world import EngineSettings
 from rota.plan.size import Size
 from tests.core.machine import GIB, LOST_AFTER_S, Entry, Machine, spec
 from tests.core.runners import ModelRunner

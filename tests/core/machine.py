@@ -20,6 +20,7 @@ from rota.core.accounts.fair_share_usage import kept_hours
 from rota.core.answers import Acted, Added, entries_of, kept_of
 from rota.core.attempts.noop_jobs import running_noops
 from rota.core.engine import Engine
+from rota.core.engine_settings import EngineSettings
 from rota.core.feature import Features
 from rota.core.features import BUILT_IN
 from rota.core.invariants import broken
@@ -34,7 +35,7 @@ from rota.core.states import LEASED, RETRYABLE, TERMINAL, State
 from rota.core.stored import StoreSnapshot, job_from_row
 from rota.core.submit.identity import key_maker
 from rota.core.turn import Batch, Turn
-from rota.core.world import NO_JOB, EngineSettings, World, evict_finished
+from rota.core.world import NO_JOB, World, evict_finished
 from rota.errors import RotaError
 from rota.manager.submit.redefinition import look_up_redefinition
 from rota.plan.dispatch.planning import Planning

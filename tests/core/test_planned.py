@@ -11,13 +11,13 @@ import pytest
 from rota.core import events
 from rota.core.attempts.leases import NodeFault
 from rota.core.attempts.vacate_times import VacateTimes
+from rota.core.engine_settings import EngineSettings
 from rota.core.jobs.explain import why
 from rota.core.jobs.job import Condition, Outcome
 from rota.core.machines.energy_rules import EnergyRules
 from rota.core.site.plan_facts import leases_out, rules_now
 from rota.core.site.reservations import Reservations
 from rota.core.states import State
-from rota.core.world import EngineSettings
 from rota.errors import BadInput, NeverFits, NotGranted
 from rota.manager.views import nodes
 from rota.plan.ask import Ask, ask_of

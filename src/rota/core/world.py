@@ -13,12 +13,11 @@ from datetime import UTC, tzinfo
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct
 
 from rota.core.accounts.accounting import count_end
-from rota.core.attempts.vacate_times import VacateTimes
 from rota.core.bugs.ledger import Ledger
 from rota.core.effects import NotifySettled
+from rota.core.engine_settings import EngineSettings
 from rota.core.events import RunnerJoined
 from rota.core.jobs.dependency_groups import DepGroup
 from rota.core.jobs.group_ancestry import GroupAncestries
@@ -32,7 +31,6 @@ from rota.plan.need import Need
 from rota.plan.placement.given import Given
 from rota.plan.placement.placement import Placement
 from rota.plan.placement.queue import Offer
-from rota.plan.policy.policy import PATIENCE_S
 from rota.plan.policy.quotas import Spent
 from rota.plan.policy.usage_history import History
 from rota.plan.site.records import KINDS
@@ -91,17 +89,6 @@ class Runner:
         return self.notes[job] <= _MOST_NOTES
 
 
-class EngineSettings(Struct, frozen=True, kw_only=True):
-    """Settings that shared paths use. Those of a feature are in its state."""
-
-    lost_after_s: float = 60.0  #: so long silent, and a runner's jobs are lost
-    dead_after_s: float = 3600.0  #: so long silent, and its host is shown as dead
-    orphan_after_s: float = 7 * 86400.0  #: so long without a manager, and a runner has ended its jobs itself
-    patience_s: float = PATIENCE_S  #: how long a reservation waits for missing resources
-    special_hosts: dict[str, str] = {}  #: job type → host on which its commands run
-    vacate_times: VacateTimes = VacateTimes()  #: how long jobs may take to make room for others
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Preparation:
     """Something to be done before a lease is sent to its runner (`core.attempts.preparation`)."""
@@ -131,7 +118,7 @@ Invariant = Callable[["World"], list[str]]
 class Points:
     """Extension points: the functions that features in use add to shared paths, in the order of the features.
 
-    All are empty in a deployment that uses no optional feature.
+    Those in the life of a lease are empty in a deployment that uses no optional feature.
     """
 
     def __init__(self) -> None:

@@ -10,12 +10,12 @@ import pytest
 from rota.core import effects as e
 from rota.core import events
 from rota.core.attempts.leases import LeaseRef, NodeFault
+from rota.core.engine_settings import EngineSettings
 from rota.core.hooks.hook_records import ScriptState
 from rota.core.jobs.job import Outcome
 from rota.core.machines.fencing import to_fence
 from rota.core.machines.suspected_hosts import to_heal
 from rota.core.states import State
-from rota.core.world import EngineSettings
 from tests.core.machine import LOST_AFTER_S, Entry, Machine, spec
 from tests.core.runners import ModelRunner
 from tests.core.test_planned import add, given, reason, running, site

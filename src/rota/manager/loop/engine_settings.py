@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from rota.core.attempts.vacate_times import VacateTimes
-from rota.core.world import EngineSettings
+from rota.core.engine_settings import EngineSettings
 from rota.settings import Settings
 
 
