@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import count
 
 from rota.plan.ask import Ask
-from rota.plan.need import Need
+from rota.plan.need import LimitUse, Need
 from rota.plan.packing.job_classes import JobClass
 from rota.plan.placement.decisions import Decision, News, Opened, Placed
 from rota.plan.placement.explanation import Outlook, Planned, Waiting
@@ -50,6 +50,18 @@ class FirstCome:
 
     def limit_changed(self, name: str) -> None:
         """Limits are looked at when a job begins."""
+
+    def hold(self, job: int, uses: tuple[LimitUse, ...]) -> tuple[LimitUse, ...]:
+        return self.limits.hold(job, uses)
+
+    def let_go(self, job: int) -> None:
+        self.limits.let_go(job)
+
+    def shut(self, name: str, job: int) -> None:
+        self.limits.shut(name, job)
+
+    def reopen(self, name: str, job: int) -> None:
+        self.limits.reopen(name, job)
 
     def wanting(self) -> dict[str, int]:
         uses = [use.name for _rank, need in self._waits.values() for use in need.limits]

@@ -120,6 +120,42 @@ def test_a_limit_is_never_exceeded_and_opens_when_a_job_ends(driver: Driver) -> 
     assert driver.place() == [2]
 
 
+def test_units_are_kept_between_two_attempts_until_they_are_let_go(driver: Driver) -> None:
+    driver.placement.limits.declare(Limit("a", 1))
+    driver.placement.limit_changed("a")
+    asked = Asked(size=Size(cpus=CORE), limits=(LimitUse("a"),))
+    driver.offer(1, 2, asked=asked)
+    assert driver.place() == [1]
+    driver.end(1)
+    assert driver.placement.hold(1, asked.limits) == ()
+    assert driver.place() == [], "the units are still those of job 1"
+    driver.offer(1, asked=PLAIN)
+    assert driver.place() == [1], "it has its units, and needs no others"
+    driver.end(1)
+    driver.placement.let_go(1)
+    assert driver.place() == [2]
+
+
+def test_exclusive_interest_lets_nobody_else_begin_and_waits_for_those_who_run(driver: Driver) -> None:
+    driver.placement.limits.declare(Limit("a", None))
+    driver.placement.limit_changed("a")
+    shared = Asked(size=Size(cpus=CORE), limits=(LimitUse("a"),), priority=9)
+    driver.offer(1, 2, asked=shared)
+    assert driver.place() == [1, 2]
+    driver.placement.shut("a", 3)
+    driver.offer(4, asked=shared)
+    driver.offer(3, asked=Asked(size=Size(cpus=CORE), limits=(LimitUse("a", exclusive=True),)))
+    assert driver.place() == [], "not even one of better rank"
+    driver.end(1)
+    assert driver.place() == []
+    driver.end(2)
+    assert driver.place() == [3]
+    assert driver.place() == []
+    driver.end(3)
+    driver.placement.reopen("a", 3)
+    assert driver.place() == [4]
+
+
 # ------------------------------------------------------------------ hosts
 
 

@@ -16,7 +16,7 @@ from rota.plan.dispatch.active_plan import ActivePlan
 from rota.plan.dispatch.asks import Asks
 from rota.plan.dispatch.plan_queue import PlanQueue
 from rota.plan.explain import why_waiting
-from rota.plan.need import Need
+from rota.plan.need import LimitUse, Need
 from rota.plan.packing.demand import wanting
 from rota.plan.packing.job_classes import JobClass
 from rota.plan.packing.packing import Packing
@@ -94,6 +94,18 @@ class Planning:
     def limit_changed(self, name: str) -> None:
         self._packing.limit_changed(name)
         self._limits_changed = True
+
+    def hold(self, job: int, uses: tuple[LimitUse, ...]) -> tuple[LimitUse, ...]:
+        return self._packing.hold(job, uses)
+
+    def let_go(self, job: int) -> None:
+        self._packing.let_go(job)
+
+    def shut(self, name: str, job: int) -> None:
+        self._packing.shut(name, job)
+
+    def reopen(self, name: str, job: int) -> None:
+        self._packing.reopen(name, job)
 
     def seat(self, host: str, size: Size, now: float) -> Opened | None:
         return self._packing.seat(host, size, now)

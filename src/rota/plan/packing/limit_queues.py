@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rota.plan.need import Need
+from rota.plan.need import LimitUse
 from rota.plan.packing.hosts import Host, Hosts, fits
 from rota.plan.packing.job_classes import JobClass, LimitQueue, SizeClasses
 from rota.plan.packing.shadow_time import Shadows
@@ -78,9 +78,9 @@ class LimitQueues:
 
     # -- limits open and close
 
-    def given_back(self, need: Need) -> None:
+    def given_back(self, uses: tuple[LimitUse, ...]) -> None:
         """Units of these limits became free."""
-        for use in need.limits:
+        for use in uses:
             if use.name in self._waiting:
                 self._woken.add(use.name)
 
@@ -137,8 +137,10 @@ class LimitQueues:
         return found
 
     def _queues(self, job_class: JobClass, limit: str) -> bool:
-        """Does nothing but this limit keep the job class from starting?"""
+        """Does nothing but too few units of this limit keep the job class from starting?"""
         need = job_class.need
+        if self._limits.is_shut(limit) and not any(use.exclusive for use in need.limits if use.name == limit):
+            return False  # it waits for somebody who wants the limit alone, and must not be in the way
         for host in self._hosts.for_need(need):
             if (
                 host.usable

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop, heappush
 
-from rota.plan.need import Need
+from rota.plan.need import LimitUse, Need
 from rota.plan.packing.demand import demand, wanting
 from rota.plan.packing.hosts import Host, Hosts, amounts, fits
 from rota.plan.packing.job_classes import JobClass, Rank, SizeClass, SizeClasses
@@ -100,6 +100,19 @@ class Packing:
     def limit_changed(self, name: str) -> None:
         """A limit was declared anew, opened or closed: try all job classes again that use it."""
         self._limit_queues.limit_changed(name, self._job_classes.values())
+
+    def hold(self, job: int, uses: tuple[LimitUse, ...]) -> tuple[LimitUse, ...]:
+        return self.limits.hold(job, uses)
+
+    def let_go(self, job: int) -> None:
+        self._limit_queues.given_back(self.limits.let_go(job))
+
+    def shut(self, name: str, job: int) -> None:
+        self.limits.shut(name, job)
+
+    def reopen(self, name: str, job: int) -> None:
+        if self.limits.reopen(name, job):
+            self._limit_queues.limit_changed(name, self._job_classes.values())
 
     def place(self, now: float) -> list[Decision]:
         decided: list[Decision] = []
@@ -371,7 +384,7 @@ class Packing:
             flow.ended(ended_at)
         if need.limits:
             self.limits.give(need.limits, host)
-            self._limit_queues.given_back(need)
+            self._limit_queues.given_back(need.limits)
 
     def adopt(self, seat: int, host: str, size: Size) -> None:
         self._hosts.adopt(seat, host, size)

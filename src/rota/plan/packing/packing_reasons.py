@@ -54,6 +54,8 @@ def _in_use(limits: Limits, use: LimitUse) -> Waits:
         return Waits("limit", f"one job has limit '{name}' alone", name)
     if use.exclusive:
         return Waits("limit", f"it wants limit '{name}' alone, and {used} in use", name)
+    if limits.is_shut(name) and not use.exclusive:
+        return Waits("limit", f"limit '{name}' is kept free for a job that wants it alone", name)
     capacity = limit.capacity if limit is not None else None
     more = f"rota limit {name}:{capacity + use.units}" if capacity is not None else ""
     return Waits("limit", f"limit '{name}': {used} of {capacity} in use, it takes {use.units}", name, hint=more)

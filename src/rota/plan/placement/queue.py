@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from rota.plan.ask import Request
-from rota.plan.need import Need
+from rota.plan.need import LimitUse, Need
 from rota.plan.policy.limits import Limits
 from rota.plan.size import Floor, Size
 
@@ -91,6 +91,19 @@ class Queue(Protocol):
 
     def limit_changed(self, name: str) -> None:
         """A limit in `limits` was declared anew, or its hours began or ended."""
+
+    def hold(self, job: int, uses: tuple[LimitUse, ...]) -> tuple[LimitUse, ...]:
+        """Keep units for a job between two attempts, after `released`. Returns the limits that the need of its
+        next offer must name: those that are not kept, because they are of a host."""
+
+    def let_go(self, job: int) -> None:
+        """Give back the units that were kept for this job."""
+
+    def shut(self, name: str, job: int) -> None:
+        """This job wants the limit alone: no other begins to share it, whatever its rank, until `reopen`."""
+
+    def reopen(self, name: str, job: int) -> None:
+        """This job does not want the limit alone any more."""
 
     def wanting(self) -> dict[str, int]:
         """Limit → how many of the waiting jobs use it."""

@@ -1,6 +1,7 @@
 """Limits: named capacities, global or per host, of which jobs take units, shared or exclusively, within hours.
 
-Only bookkeeping: the placement asks what a job lacks, takes units and gives them back.
+Only bookkeeping: the placement asks what a job lacks, takes units and gives them back. Units may be held for a job
+between two attempts. Interest in having a limit alone shuts it for all who would share it.
 """
 
 from __future__ import annotations
@@ -95,6 +96,8 @@ class Limits:
         self._declared: dict[str, Limit] = {}
         #: limit → host, or "" for all hosts: both are counted, because the scope may change
         self._meters: dict[str, dict[str, _Meter]] = {}
+        self._held: dict[int, tuple[LimitUse, ...]] = {}  #: job between two attempts → units that it keeps
+        self._interest: dict[str, set[int]] = {}  #: limit → who wants it alone
         self.minute: float = 0  #: of the day, local time
 
     # -- declarations
@@ -164,7 +167,10 @@ class Limits:
         found = []
         for use in uses:
             limit = self._declared.get(use.name)
-            if limit is not None and not self._meter(use.name, host if limit.hosts else "").has(use):
+            if limit is None:
+                continue
+            shut = use.name in self._interest and not use.exclusive
+            if shut or not self._meter(use.name, host if limit.hosts else "").has(use):
                 found.append(use.name)
         return found
 
@@ -178,6 +184,8 @@ class Limits:
             meter = self._meter(use.name, "")
             if use.exclusive:
                 room = 0 if meter.holders else 1
+            elif use.name in self._interest:
+                room = 0
             elif meter.capacity is None:
                 room = 0 if meter.alone else -1
             else:
@@ -221,3 +229,47 @@ class Limits:
 
     def give(self, uses: tuple[LimitUse, ...], host: str, times: int = 1) -> None:
         self.take(uses, host, -times)
+
+    # -- across attempts
+
+    def hold(self, job: int, uses: tuple[LimitUse, ...]) -> tuple[LimitUse, ...]:
+        """Keep units for a job between two attempts, after those of its lease were given back.
+
+        Units of hosts are not kept: the next attempt may begin on another. Returns what it still needs for that.
+        """
+        self.let_go(job)
+        kept = tuple(use for use in uses if not self.per_host(use.name))
+        if kept:
+            self._held[job] = kept
+            self.take(kept, "")
+        return tuple(use for use in uses if use not in kept)
+
+    def held(self, job: int) -> tuple[LimitUse, ...]:
+        """The units that are kept for this job."""
+        return self._held.get(job, ())
+
+    def let_go(self, job: int) -> tuple[LimitUse, ...]:
+        """Give back the units that were kept for this job; returns them."""
+        kept = self._held.pop(job, ())
+        self.give(kept, "")
+        return kept
+
+    # -- exclusive interest
+
+    def shut(self, name: str, job: int) -> None:
+        """This job wants the limit alone: no other begins to share it, and those who do are waited for."""
+        self._interest.setdefault(name, set()).add(job)
+
+    def reopen(self, name: str, job: int) -> bool:
+        """This job does not want the limit alone any more. True if nobody does."""
+        interested = self._interest.get(name)
+        if interested is None:
+            return False
+        interested.discard(job)
+        if not interested:
+            del self._interest[name]
+        return not interested
+
+    def is_shut(self, name: str) -> bool:
+        """Does somebody want this limit alone?"""
+        return name in self._interest
