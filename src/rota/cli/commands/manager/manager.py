@@ -121,13 +121,14 @@ def stop(call: Invocation, kill: bool, wait: bool) -> int:
       rota manager stop
       rota manager stop --kill
     """
+    from rota.client.endpoint import is_remote
     from rota.client.session import Disconnected
     from rota.errors import NoManager
 
     try:
         client = call.connect()
     except NoManager:
-        if not call.address:
+        if not is_remote(call.address):
             call.home.idle_stopped.unlink(missing_ok=True)  # it stays stopped, whoever asks
         raise
     with client:
