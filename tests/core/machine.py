@@ -402,7 +402,7 @@ class Machine:
         redefinition = None
         if cmd is not None or after is not None or not {"cwd", "env"}.isdisjoint(fields):
             given = None if after is None else tuple(After(*each) for each in after)
-            redefinition = look_up_redefinition(self.store, jobs, specs, cmd=cmd, after=given)
+            redefinition = look_up_redefinition(self.store, jobs, specs, cmd=cmd, after=given, load=self.load)
         self.happened(
             events.LibraryGrew(specs=rows, envs=[]),
             events.JobsModified(

@@ -337,6 +337,7 @@ class Redefinition(Struct, frozen=True, kw_only=True):
     after: tuple[After, ...] | None = None  #: None: as before
     unstarted: dict[int, int] = {}  #: job → its latest attempt, if that and all before it were never executed
     owners: dict[str, int] = {}  #: identity key that a job would get → job on disk that has it; 0: none
+    ended: dict[int, Job] = {}  #: with `after`: ended jobs on disk that wait for these jobs, directly or not
 
 
 class JobsModified(Event, frozen=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -467,6 +467,44 @@ class Groups(RuleBasedStateMachine):
             job.state, job.tries = "waiting", 0
 
         self._step(fate, lambda: self.m.act("retry", id), apply)
+
+    @rule(pick=numbers, wanted=st.lists(parents, max_size=2), fate=fates)
+    def redefine(self, pick: int, wanted: list[tuple[str, int, Condition]], fate: str) -> None:
+        id = self._pick(pick, "dependent", "blocked", "ready", "held")
+        if id is None:
+            return
+        job = self.model.jobs[id]
+        after, meant, missing = [], [], False
+        for kind, number, condition in wanted:
+            if kind == "group":
+                name = GROUPS[number % len(GROUPS)]
+                after.append((name, condition))
+                missing |= not job.spec.allow_empty_group and name not in self.model.known
+                meant += [(each, condition) for each in self._meant(name, condition, job.spec.live, [], 0)]
+            else:
+                other = sorted(self.model.jobs)[number % len(self.model.jobs)]
+                after.append((other, condition))
+                meant.append((other, condition))
+        new = replace(job, after=list(dict.fromkeys(meant)))
+        started = any(row.outcome != "void" for row in self.m.store.attempts(id))
+        must, may = (self.model.cyclic([new], ghosts=ghosts) for ghosts in (False, True))
+        self.count += 1
+
+        def apply(answer: object) -> None:
+            if isinstance(answer, RotaError):
+                assert not started
+                assert may or (missing and isinstance(answer, NotFound)), f"refused without a reason: {answer}"
+                return
+            if started:
+                return
+            assert not must, "a cycle was accepted"
+            assert not missing, "a group that never had a member was accepted"
+            job.after = new.after
+
+        before = self._everything()
+        self._step(fate, lambda: self.m.modify(id, cmd=f"cmd {self.count}", after=tuple(after)), apply)
+        if fate == "flow" and (started or must or missing):
+            assert self._everything() == before, "a refused redefinition left something"
 
     @rule(pick=numbers, cascade=st.booleans(), fate=fates)
     def remove(self, pick: int, cascade: bool, fate: str) -> None:

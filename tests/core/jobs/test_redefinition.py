@@ -190,6 +190,22 @@ def test_a_cycle_through_a_group_is_refused(m: Machine) -> None:
     assert m.state(member) is State.READY
 
 
+def test_a_cycle_through_jobs_that_have_ended_is_refused(m: Machine) -> None:
+    (first,) = put(m, "first")
+    (second,) = put(m, "second", after=((first, Condition.OK, False),))
+    (third,) = put(m, "third", after=((second, Condition.OK, False),))
+    m.do("kill", second, third)
+    restarted(m)
+    assert second not in m.world.jobs, "a retry would make it wait for the first again"
+    for parent in (second, third):
+        with pytest.raises(BadInput, match="cycle"):
+            modify(m, first, after=((parent, Condition.ANY),))
+    (member,) = put(m, "member", dep_groups=("g",))
+    assert modify(m, first, after=(("g", Condition.OK),)).changed == [first]
+    with pytest.raises(BadInput, match="cycle"):
+        modify(m, member, after=((third, Condition.ANY),))
+
+
 def test_a_parent_that_is_not_there_is_refused(m: Machine) -> None:
     (id,) = put(m, "a")
     with pytest.raises(NotFound, match="there is no job 99"):

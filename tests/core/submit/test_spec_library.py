@@ -19,8 +19,8 @@ def test_what_is_equal_has_one_number_and_is_stored_once() -> None:
     assert (library.spec(SPEC), library.spec(msgspec.structs.replace(SPEC, name="b"))) == (1, 2)
     assert (library.env(b"A=1"), library.env(b"A=2"), library.env(b"A=1")) == (1, 2, 1)
     (grew,) = library.grown()
-    assert [number for number, _text in grew.specs] == [1, 2]
-    assert [number for number, *_rest in grew.envs] == [1, 2]
+    assert [row.id for row in grew.specs] == [1, 2]
+    assert [row.id for row in grew.envs] == [1, 2]
     assert library.spec(Spec(user="ann", cwd="/", env=1)) == 1
     assert library.grown() == []
 

@@ -29,7 +29,7 @@ def on_jobs_modified(world: World, turn: Turn, event: JobsModified) -> None:
     else:
         news = {job.id: event.specs[job.spec_id] for job in jobs if job.spec_id in event.specs}
         found = plan_redefinition(world, event.redefinition, news, input_bytes=event.input_bytes)
-        redefine(world, turn, found)
+        redefine(world, turn, event.redefinition, found)
         changed = [job for job in jobs if job.id in found]
     for job in changed:
         turn.note(job.id, job.attempt, "modified", f"{', '.join(event.fields)} by {event.by.user}")

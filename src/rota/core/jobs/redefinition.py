@@ -6,7 +6,7 @@ in one decision (`redefine`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from rota.core.events import Redefinition
@@ -71,9 +71,11 @@ def plan_redefinition(
     _refuse_keys(world, asked, {id: new.key for id, new in found.items() if new.key != known[id].key})
     _refuse_uploads(world, found)
     moved = {id: new for id, new in found.items() if new.after is not known[id].after}
+    alone = Upload(check=True)
+    alone.retried.update(_ended(world, asked))
     refuse_cycles(
         world,
-        Upload(check=True),
+        alone,
         {id: list(new.after) for id, new in moved.items()},
         changed={id: new.spec for id, new in moved.items()},
         replaced={},
@@ -115,7 +117,16 @@ def _refuse_uploads(world: World, jobs: Mapping[int, NewSelf]) -> None:
             )
 
 
-def redefine(world: World, turn: Turn, found: Mapping[int, NewSelf]) -> None:
+def _ended(world: World, asked: Redefinition) -> dict[int, Job]:
+    """The ended dependents that are still there, and in no other place of memory."""
+    return {
+        id: job
+        for id, job in asked.ended.items()
+        if world.outcome(id) == job.state and id not in world.jobs and not world.is_replaced(id)
+    }
+
+
+def redefine(world: World, turn: Turn, asked: Redefinition, found: Mapping[int, NewSelf]) -> None:
     """Let the jobs be what `plan_redefinition` found."""
     jobs = [world.jobs[id] for id in found]
     moved = [job for job in jobs if found[job.id].after is not job.after]
@@ -123,7 +134,7 @@ def redefine(world: World, turn: Turn, found: Mapping[int, NewSelf]) -> None:
     for job in jobs:
         _redefine(world, turn, job, found[job.id])
     if moved:
-        _settle(world, turn, moved)
+        _settle(world, turn, moved, _ended(world, asked))
 
 
 def _redefine(world: World, turn: Turn, job: Job, new: NewSelf) -> None:
@@ -148,10 +159,9 @@ def _redefine(world: World, turn: Turn, job: Job, new: NewSelf) -> None:
         rewire(world, turn, job, new.after, change=change)
 
 
-def _settle(world: World, turn: Turn, jobs: Iterable[Job]) -> None:
+def _settle(world: World, turn: Turn, jobs: list[Job], ended: Mapping[int, Job]) -> None:
     """Move jobs with other dependencies, and all that wait for them, into the states that follow."""
-    jobs = list(jobs)
-    update_ancestry(world, turn, {job.id: world.ancestry.get(job.id) for job in jobs})
+    update_ancestry(world, turn, {job.id: world.ancestry.get(job.id) for job in jobs}, ended)
     reevaluate_waiting(world, turn, jobs)
     propagate(world, turn, jobs, groups={name for job in jobs for name in job.spec.dep_groups})
 

@@ -7,6 +7,7 @@ then states (`reevaluate_waiting`).
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
+from types import MappingProxyType
 
 import msgspec
 
@@ -71,25 +72,31 @@ def relink(world: World, turn: Turn, job: Job, after: tuple[After, ...]) -> None
         changes.edges.extend(EdgeRow(each.parent, job.id) for each in after)
 
 
-def update_ancestry(world: World, turn: Turn, before: Mapping[int, GroupAncestry | None]) -> None:
-    """Recompute the group ancestry of jobs with new dependencies, and of all their dependents in memory.
+def update_ancestry(
+    world: World,
+    turn: Turn,
+    before: Mapping[int, GroupAncestry | None],
+    ended: Mapping[int, Job] = MappingProxyType({}),
+) -> None:
+    """Recompute the group ancestry of jobs with new dependencies, and of all their dependents.
 
-    `before`: the old ancestry of each. Dependents that have left memory keep theirs.
+    `before`: the old ancestry of each. `ended`: dependents that have left memory; others of these keep theirs.
     """
+    known = {**ended, **world.jobs} if ended else world.jobs
     pending = set(before)
     if not any(_has_group_ancestry(world, world.jobs.get(id)) or before[id] for id in pending):
         return
-    behind = _behind(world, pending)
+    behind = _behind(known, pending)
     old = {id: world.ancestry.get(id) for id in behind} | dict(before)
     for id in old:
         world.ancestry.forget(id)
     for id in old:
-        world.ancestry.find(id, lambda id: (each.parent for each in world.jobs[id].after) if id in old else ())
+        world.ancestry.find(id, lambda id: (each.parent for each in known[id].after) if id in old else ())
     for id, was in old.items():
         now = world.ancestry.get(id)
         if now is was:
             continue
-        job = world.jobs[id]
+        job = known[id]
         for name in memberships(world, job):
             world.groups[name].wait_for(was, -1)
             world.groups[name].wait_for(now)
@@ -102,10 +109,10 @@ def _has_group_ancestry(world: World, job: Job | None) -> bool:
     return any(isinstance(each.parent, str) or each.parent in world.ancestry for each in parents)
 
 
-def _behind(world: World, jobs: set[int]) -> set[int]:
-    """The jobs in memory that depend on these, directly or not."""
+def _behind(known: Mapping[int, Job], jobs: set[int]) -> set[int]:
+    """The known jobs that depend on these, directly or not."""
     children: dict[int, list[int]] = {}
-    for job in world.jobs.values():
+    for job in known.values():
         for each in job.after:
             if isinstance(each.parent, int):
                 children.setdefault(each.parent, []).append(job.id)

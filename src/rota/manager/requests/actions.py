@@ -186,7 +186,14 @@ class Actions:
                 copies = [replace(job) for job in meant]
                 parents = None if after is None else await self._parents(peer, after)
                 redefinition = await read(
-                    lambda: look_up_redefinition(self._store, copies, made.specs, cmd=cmd, after=parents)
+                    lambda: look_up_redefinition(
+                        self._store,
+                        copies,
+                        made.specs,
+                        cmd=cmd,
+                        after=parents,
+                        load=partial(load_jobs, self._store, library),
+                    )
                 )
             for grew in library.grown():
                 happened(grew)

@@ -5,14 +5,14 @@ Read-only. The engine checks again whatever may have changed since.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from rota.core.events import Redefinition
 from rota.core.fields.values import MAX_ENVIRONMENT
 from rota.core.jobs.command import Command
 from rota.core.jobs.job import After, Condition, Job, Spec
-from rota.core.states import WAITING
+from rota.core.states import TERMINAL, WAITING
 from rota.core.submit.identity import redefined_keys
 from rota.errors import BadInput
 from rota.manager.submit.intake import check_after
@@ -33,8 +33,9 @@ def look_up_redefinition(
     *,
     cmd: Command | None,
     after: tuple[After, ...] | None,
+    load: Callable[[list[int]], dict[int, Job]],
 ) -> Redefinition:
-    """What to tell the engine about these jobs; `specs`: old specification id → the new one."""
+    """What to tell the engine about these jobs; `specs`: old specification id → the new one. `load` reads jobs."""
     waiting = [job for job in jobs if job.state in WAITING and job.spec_id in specs]
     keys = redefined_keys(((job, specs[job.spec_id][1]) for job in waiting), cmd)
     wanted: dict[str, list[str]] = {}  # by user
@@ -46,7 +47,18 @@ def look_up_redefinition(
         known = store.known_keys(user, of_user)
         owners |= {key: known[key][0] if key in known else 0 for key in of_user}
     unstarted = {job.id: job.attempt for job in waiting if job.attempt and _never_executed(store, job)}
-    return Redefinition(cmd=cmd, after=after, unstarted=unstarted, owners=owners)
+    ended = {} if after is None else _ended_followers(store, [job.id for job in waiting], load)
+    return Redefinition(cmd=cmd, after=after, unstarted=unstarted, owners=owners, ended=ended)
+
+
+def _ended_followers(store: Store, jobs: list[int], load: Callable[[list[int]], dict[int, Job]]) -> dict[int, Job]:
+    """Ended jobs that wait for these, directly or not: a retry would make them wait again."""
+    found: set[int] = set()
+    pending = jobs
+    while pending:
+        pending = [id for id in store.followers(pending) if id not in found]
+        found.update(pending)
+    return {id: job for id, job in load(sorted(found)).items() if job.state in TERMINAL}
 
 
 def _never_executed(store: Store, job: Job) -> bool:
