@@ -32,6 +32,6 @@ def wait(call: Invocation, selectors: tuple[str, ...], timeout: str | None) -> i
         try:
             limit = parse_duration(timeout)
         except BadInput as error:
-            raise BadInput(f"--timeout: {error.message}", hint=error.hint) from None
+            raise error.at(field="timeout", label="--timeout") from None
     with call.connect_to_read() as client:
         return wait_for_jobs(call, client, list(selectors), timeout=limit)

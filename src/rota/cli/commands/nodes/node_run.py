@@ -165,7 +165,7 @@ def _size(name: str, text: str | None) -> int | None:
     try:
         return parse_size(text)
     except BadInput as error:
-        raise BadInput(f"--{name}: {error.message}", hint=error.hint) from None
+        raise error.at(field=name, label=f"--{name}") from None
 
 
 def _properties(words: tuple[str, ...]) -> dict[str, str | int | bool]:

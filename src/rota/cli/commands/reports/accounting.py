@@ -109,7 +109,7 @@ def _zone(name: str | None) -> str:
     try:
         zone_of(name)
     except BadInput as error:
-        raise BadInput(f"--zone: {error.message}", hint=error.hint) from None
+        raise error.at(field="zone", label="--zone") from None
     return name
 
 

@@ -105,7 +105,7 @@ def _parsed(option: str, read: object) -> float:
     try:
         return read()  # type: ignore[operator, no-any-return]
     except BadInput as error:
-        raise BadInput(f"{option}: {error.message}", hint=error.hint) from None
+        raise error.at(field=option.lstrip("-"), label=option) from None
 
 
 def _look(width: int | None, rows: int) -> ChartStyle:

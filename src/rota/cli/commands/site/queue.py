@@ -266,7 +266,7 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
             try:
                 found[f"{name}_s"] = parse_duration(text)
             except BadInput as error:
-                raise BadInput(f"--{name.replace('_', '-')}: {error.message}", hint=error.hint) from None
+                raise error.at(field=name, label=f"--{name.replace('_', '-')}") from None
         elif name in ("priority", "max_priority"):
             if not (text.isascii() and text.isdigit() and len(text) < 5):
                 most, option = (1000, "--priority") if name == "priority" else (255, "--max-priority")

@@ -249,7 +249,7 @@ def _size(name: str, text: str) -> int | None:
     try:
         return parse_size(text)
     except BadInput as error:
-        raise BadInput(f"--{name}: {error.message}", hint=error.hint) from None
+        raise error.at(field=name, label=f"--{name}") from None
 
 
 def _moment(text: str) -> float | None:

@@ -188,7 +188,7 @@ def _given(options: dict[str, str | None]) -> dict[str, Any]:
             try:
                 found[f"{name}_s"] = None if text == _NONE else parse_duration(text)
             except BadInput as error:
-                raise BadInput(f"{option}: {error.message}", hint=error.hint) from None
+                raise error.at(field=option.lstrip("-"), label=option) from None
             seconds, word = least[name]
             if found[f"{name}_s"] is not None and found[f"{name}_s"] < seconds:
                 raise BadInput(f"{option}: '{text[:40]}' is too short", hint=f"give at least {word}")
