@@ -12,7 +12,7 @@ from rota.core.admission.admission import Admission
 from rota.core.answers import expand_answer
 from rota.core.events import Asker
 from rota.core.jobs.job import Job
-from rota.core.rows import KnownJob
+from rota.core.rows import KnownJob, SubmissionRow
 from rota.core.states import RETRYABLE
 from rota.core.submit.spec_library import Library
 from rota.core.world import World
@@ -41,8 +41,6 @@ from rota.manager.watch.tails import OutputTails
 from rota.store.base import Store
 from rota.wire import messages as m
 
-#: Chunks up to this many commands are looked up on the spot; larger ones in a worker thread.
-_SMALL = 256
 #: What one connection may have open at once.
 _UPLOADS_MAX = 16
 
@@ -83,7 +81,7 @@ class Uploads:
 
     async def add(self, peer: Peer, add: m.Add) -> None:
         """Take one chunk; the engine answers. Raises `RotaError` to refuse the whole submission."""
-        turns, store = self._turns, self._store
+        turns, store, read = self._turns, self._store, self._readers.read
         own = self._of_peer.setdefault(peer.id, {})
         by = peer.asker(add.n)
         for ask in self._admission.to_look_up(peer.user) if add.specs else ():
@@ -91,9 +89,9 @@ class Uploads:
         if not 0 < len(add.submission) <= 64:
             raise BadInput("a submission needs an id of at most 64 characters")
         if add.first == 0:
-            if add.submission in self._sealed:
-                await turns.committed()  # a repeat of a submission that is being committed: wait for its answer
-            if (answered := store.submission(add.submission)) is not None and answered.answer:
+            room = add.check or await read(partial(store.can_accept, self._world.live))
+            answered = await self._answered(add.submission)  # and no other wait before the intake begins
+            if answered is not None and answered.answer:
                 if answered.user != peer.user:
                     raise Denied("this submission belongs to another user")
                 if not add.more:
@@ -103,7 +101,7 @@ class Uploads:
                 return
             if (begun := self._intakes.get(add.submission)) is not None and begun.user != peer.user:
                 raise Denied("this submission belongs to another user")
-            if not add.check and not store.can_accept(self._world.live):
+            if not room:
                 raise StoreFull(
                     "the disk is nearly full; no job was added", hint="free some space, then add again"
                 )
@@ -120,7 +118,7 @@ class Uploads:
             self._intakes[add.submission] = own[add.submission] = begun
         intake = own.get(add.submission)
         if intake is None or self._intakes.get(add.submission) is not intake:
-            answered = store.submission(add.submission)
+            answered = await read(partial(store.submission, add.submission))
             if answered is not None and answered.answer and answered.user == peer.user:
                 turns.acknowledge(by, None if add.more else expand_answer(answered.answer))
                 return
@@ -143,6 +141,16 @@ class Uploads:
             self._intakes.pop(add.submission, None)
             own.pop(add.submission, None)
 
+    async def _answered(self, submission: str) -> SubmissionRow | None:
+        """What is stored of a submission. If it is being committed, or is sealed meanwhile, with its answer."""
+        while True:
+            sealed = submission in self._sealed
+            if sealed:
+                await self._turns.committed()
+            found = await self._readers.read(partial(self._store.submission, submission))
+            if sealed or submission not in self._sealed:
+                return found
+
     async def _chunk(self, by: Asker, add: m.Add, intake: Intake) -> None:
         world, store, library, read = self._world, self._store, self._library, self._readers.read
         intake.check(add)
@@ -154,9 +162,7 @@ class Uploads:
         loaded: dict[int, Job] = {}
         with self._turns.loading():
             find = partial(look_up, store, library, by.user, unknown)
-            if 0 < len(unknown) <= _SMALL:
-                known, loaded = find()
-            elif unknown:
+            if unknown:
                 known, loaded = await read(find)
             arrays: ArrayElements = {}
             line = partial(_line, add)
