@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rota.core.states import State
 from rota.plan.need import LimitUse
+from rota.plan.placement.decisions import Decision
 from tests.core.machine import Machine
 from tests.plan.first_come import FirstCome
 
@@ -40,3 +41,38 @@ def test_dependencies_limits_retries_kills_and_a_crash_are_the_engines_own() -> 
     m.run_out()
     assert m.state(killed) is State.CANCELLED
     assert m.states(*alone) == [State.COMPLETE] * 3
+
+
+class InPairs(FirstCome):
+    """Has jobs begin two at a time, or not at all."""
+
+    def place(self, now: float, wall: float) -> list[Decision]:
+        before = dict(self._waits)
+        placed = [each for decision in super().place(now, wall) for each in decision]
+        if len(placed) % 2:  # the last one has no partner yet
+            alone = placed.pop()
+            self._waits = {job: before[job] for job in before if job in self._waits or job == alone.job}
+            assert alone.seat is not None
+            self.close(alone.seat.seat)
+        return [tuple(placed[n : n + 2]) for n in range(0, len(placed), 2)]
+
+
+def test_jobs_of_one_decision_are_leased_in_one_batch_on_all_their_hosts_or_not_at_all() -> None:
+    m = Machine(cpus=100, hosts=2, placement=lambda first_seat: InPairs(first_seat=first_seat))
+    for host in m.capacity:
+        m.join(m.start_runner(host))
+    m.pump()
+    first, second, third = m.add("a", "b", "c", fresh=True).added
+    assert sorted(m.running()) == [first, second]
+    assert {m.world.jobs[job].lease.runner for job in (first, second)} == set(m.world.runners)
+    m.end(first)
+    assert sorted(m.running()) == [second], "there is room for one of the next pair, and none begins"
+    m.crash()
+    m.heal()
+    m.end(second)
+    assert m.running() == {}
+    assert m.state(third) is State.READY
+    (fourth,) = m.add("d", fresh=True).added
+    assert sorted(m.running()) == [third, fourth]
+    m.run_out()
+    assert m.states(first, second, third, fourth) == [State.COMPLETE] * 4
