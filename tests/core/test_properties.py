@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from rota.core.attempts.noop_jobs import is_noop_runner
 from rota.core.attempts.parts import parts_by_host
 from rota.core.hooks.hook_records import ScriptState
 from rota.core.jobs.job import Condition, Outcome, Spec
@@ -188,7 +189,6 @@ class Histories(RuleBasedStateMachine):
         jobs = self._jobs(picks, *states[verb])
         self.m.act(verb, *jobs, **({"cascade": cascade} if verb == "remove" else {}))
 
-    @precondition(lambda self: any(job.state is State.LOST for job in self.m.world.jobs.values()))
     @rule(
         picks=st.lists(numbers, min_size=1, max_size=3),
         cmd=st.none() | st.sampled_from([*"abcdef", ["k", "--flag"]]),
@@ -211,6 +211,7 @@ class Histories(RuleBasedStateMachine):
         parents = None if after is None else tuple((known[n % len(known)], how) for n, how, _local in after)
         self.m.modify(*self._jobs(picks, *WAITING), cmd=cmd, after=parents, **fields)
 
+    @precondition(lambda self: any(job.state is State.LOST for job in self.m.world.jobs.values()))
     @rule(picks=st.lists(numbers, min_size=1, max_size=3))
     def confirm_dead(self, picks: list[int]) -> None:
         # Whoever confirms is right: nothing of these jobs executes.
@@ -224,6 +225,8 @@ class Histories(RuleBasedStateMachine):
         holders = {part.runner for part in (found.lease.parts or {}).values() if part.runner}
         if found.lease.ended is None:
             holders.add(found.lease.runner)
+        if any(map(is_noop_runner, holders)):
+            return True  # it is never lost: its runner is no process
         left = job in self.m.witness.running or any(job == each for each, _host in self.m.witness.parts)
         return left or not all(self.m.runners[name].dead for name in holders)
 

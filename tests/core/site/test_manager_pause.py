@@ -214,6 +214,17 @@ def test_a_runner_that_still_holds_a_restored_lease_goes_on_with_it(m: Machine) 
     assert m.state(id) is S.COMPLETE
 
 
+def test_a_restored_noop_job_goes_on_for_nothing_of_it_can_have_ended_elsewhere(m: Machine) -> None:
+    (id,) = m.add("", request=("core=1,walltime=60s",), types=("noop",)).added
+    assert m.state(id) is S.RUNNING
+    restored_from_backup(m, id)
+    assert m.state(id) is S.RUNNING
+    assert m.do("confirm-dead", id).unchanged == [id]
+    m.advance(61.0)
+    m.pump()
+    assert m.unfinished() == []
+
+
 @pytest.mark.parametrize("alive", [True, False], ids=["living", "settled"])
 def test_a_restored_lease_nobody_holds_is_not_taken_for_unexecuted(m: Machine, alive: bool) -> None:
     """It may have been executed, acknowledged and forgotten after the backup was made."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from rota.core.attempts.noop_jobs import is_noop_runner
 from rota.core.jobs.job import Job, Reason
 from rota.core.restart import Restart
 from rota.core.states import State
@@ -38,13 +39,17 @@ def doubt_restored(world: World, restart: Restart) -> None:
 
 
 def mark_restored(world: World, leases: Iterable[tuple[int, int]]) -> list[Job]:
-    """Mark these leases, given as (job, attempt), as coming from a backup. Returns the jobs still leased."""
+    """Mark these leases, given as (job, attempt), as coming from a backup. Returns the jobs still leased.
+
+    Those of noop jobs are not in doubt: nothing of them is executed, so nobody else can have ended them.
+    """
     found = []
     for id, attempt in leases:
         job = world.jobs.get(id)
-        if job is not None and job.lease is not None and job.attempt == attempt:
-            job.lease.restored = True
-            found.append(job)
+        if job is None or job.lease is None or job.attempt != attempt or is_noop_runner(job.lease.runner):
+            continue
+        job.lease.restored = True
+        found.append(job)
     return found
 
 
