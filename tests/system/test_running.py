@@ -296,7 +296,7 @@ def test_a_manager_that_run_started_leaves_when_it_is_idle(rota: Deployment) -> 
     pid = json.loads((rota.work / "manager.json").read_bytes())["pid"]
     wait_until(lambda: not is_alive(pid), "it has left")
     wait_until(lambda: not rota.runner_pids(), "its runner has left")
-    assert rota.rota("jobs").returncode == 4
+    assert rota.rota("kill", "1").returncode == 4, "only commands that ask wake it (tests/cli/test_idle_stop.py)"
 
 
 def test_output_of_both_streams_is_kept_and_large_output_has_head_and_tail(rota: Deployment) -> None:
