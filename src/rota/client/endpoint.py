@@ -18,6 +18,10 @@ TIMEOUT: Final = 60.0
 HOW_TO_START: Final = "start one with 'rota manager start'"
 
 
+class NoTrace(NoManager):
+    """There is no trace of a manager in a home on this machine: none starts anew there."""
+
+
 class Endpoint(Struct, frozen=True, kw_only=True):
     """How to reach a manager: over its Unix socket, or else by TLS."""
 
@@ -65,10 +69,10 @@ def find(
     if written and written.address and (token or "ROTA_TOKEN_FILE" in environ):
         found = _tls(home, written.address, token=token, environ=environ)
         return msgspec.structs.replace(found, home=home.mark())
-    raise no_manager(home)
+    raise no_manager() if written else NoTrace("no manager is running", hint=HOW_TO_START)
 
 
-def no_manager(home: Home | None = None) -> NoManager:
+def no_manager() -> NoManager:
     return NoManager("no manager is running", hint=HOW_TO_START)
 
 

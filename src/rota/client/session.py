@@ -17,6 +17,7 @@ from rota import __version__
 from rota.client import calls
 from rota.client.batches import UploadBatch
 from rota.client.calls import Call, StreamCall
+from rota.client.endpoint import NoTrace
 from rota.errors import BadInput, EnvironmentFault, NoManager, NotDone, RotaError, WireError
 from rota.home import Mark
 from rota.wire import codec
@@ -358,9 +359,13 @@ class Conversation:
         for wait in waits:
             try:
                 yield Redial(wait)
+            except NoTrace:
+                if isinstance(lost, NotDone):
+                    break  # it could not start anew
             except NoManager:
-                continue
-            return
+                pass
+            else:
+                return
         raise lost
 
 
