@@ -54,8 +54,8 @@ class Engine:
                     else:
                         self._handlers[type(event)](self.world, turn, event)
                 except RotaError as error:
-                    if isinstance(error, Bug):
-                        raise
+                    if isinstance(error, Bug) or isinstance(event, events.TimerFired):
+                        raise  # nobody asked for a timer: it cannot be refused
                     refused.append(error)
                     by = getattr(event, "by", None)
                     if by is not None:

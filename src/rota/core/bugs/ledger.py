@@ -95,11 +95,12 @@ def resumed(ledger: Ledger, *, version: str, at: float = 0.0, keep_safe_mode: bo
 
 
 def with_effect_bug(ledger: Ledger, record: BugRecord) -> Ledger:
-    """A bug in carrying something out. Equal ones in a row are counted only."""
-    last = ledger.records[-1] if ledger.records else None
-    if last is not None and last.effect and (last.place, last.error) == (record.place, record.error):
-        record = msgspec.structs.replace(record, times=last.times + 1)
-        return msgspec.structs.replace(ledger, records=(*ledger.records[:-1], record), total=ledger.total + 1)
+    """A bug in carrying something out. One that was met before is counted only."""
+    for last in ledger.records:
+        if last.effect and (last.place, last.error) == (record.place, record.error):
+            record = msgspec.structs.replace(record, times=last.times + 1)
+            others = tuple(each for each in ledger.records if each is not last)
+            return msgspec.structs.replace(ledger, records=(*others, record), total=ledger.total + 1)
     return _noted(ledger, record)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Final, TypeVar
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 from rota import __version__
 from rota.core.bugs.ledger import BUGS, BugRecord, internal_error, is_quarantined, with_bug, with_effect_bug
@@ -28,14 +30,18 @@ log = logging.getLogger("rota.manager")
 
 #: Lines of a job's story in the ledger.
 _STORY: Final = 50
+#: How often bugs at one place that change nothing are stored, in seconds.
+_KEEP_EVERY_S: Final = 60.0
 
 
 class BugKeeper:
     """Writes the ledger of one manager. Belongs to the loop's thread."""
 
-    def __init__(self, world: World, store: Store) -> None:
+    def __init__(self, world: World, store: Store, *, keep: Callable[[str, str], None]) -> None:
         self._world = world
         self._store = store
+        self._keep = keep  #: stores a fact with the next batch
+        self._kept_at: dict[str, float] = {}  #: place → when a bug there was last stored
         self._ready_at = time.monotonic()
 
     def ready(self) -> None:
@@ -83,14 +89,47 @@ class BugKeeper:
             for at, attempt, kind, text in lines[-_STORY:]
         )
 
-    def note_effect(self, place: str, error: BaseException, store: Callable[[str, str], None]) -> None:
-        """Count a bug in carrying something out: the manager goes on. It is stored with the next batch."""
+    def met(self, place: str, error: BaseException) -> None:
+        """Count a bug that has changed nothing of what was decided: the manager goes on. It is stored with the
+        next batch; more of them at the same place only now and then, for they may come by the thousand."""
         trace = "".join(traceback.format_exception(error))[-2000:]
         record = BugRecord(
             clock.now(), place, f"{type(error).__name__}: {error}", trace, version=__version__, effect=True
         )
         self._world.bugs = with_effect_bug(self._world.bugs, record)
-        store(BUGS, self._world.bugs.text())
+        now = time.monotonic()
+        if now - self._kept_at.get(place, -_KEEP_EVERY_S) >= _KEEP_EVERY_S:
+            self._kept_at[place] = now
+            self._keep(BUGS, self._world.bugs.text())
+
+    @contextlib.contextmanager
+    def counted(self, place: str) -> Iterator[None]:
+        """Log and count the bugs of this block; what comes after it goes on."""
+        try:
+            yield
+        except Exception as error:
+            log.exception("%s failed", place)
+            if _is_bug(error):
+                self.met(place, error)
+
+    def met_in_callback(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log and count an error in a task or a callback that nobody else takes notice of."""
+        error = context.get("exception")
+        what = str(context.get("message") or "an error in the loop").partition("\n")[0]
+        log.error("%s", what, exc_info=error)
+        if error is not None and _is_bug(error):
+            self.met(f"callback {_function(error)}", error)
+
+
+def _is_bug(error: BaseException) -> bool:
+    """Nobody foresaw it, and it is no trouble of the machine."""
+    return isinstance(error, Bug) or not isinstance(error, RotaError | OSError)
+
+
+def _function(error: BaseException) -> str:
+    """Where an error was raised: the file and the function."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{Path(frames[-1].filename).name} {frames[-1].name}" if frames else "unknown"
 
 
 def tried_twice(recovery: Callable[[], T]) -> T:

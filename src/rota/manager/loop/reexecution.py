@@ -9,6 +9,7 @@ belongs: a client that finds no manager could start one.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import logging
 import os
@@ -35,6 +36,8 @@ _FLUSH_S: Final = 2.0
 _LOOK_AGAIN_S: Final = 0.005
 _VERSION_S: Final = 30.0
 _LOCK_S: Final = 10.0
+#: This interpreter, whatever becomes of the directory that it was found from.
+_PYTHON: Final = os.path.join(os.path.realpath(os.path.dirname(sys.executable)), os.path.basename(sys.executable))
 #: The option that marks a new image.
 AGAIN: Final = "--again"
 DRAIN: Final = "--drain"
@@ -42,7 +45,7 @@ DRAIN: Final = "--drain"
 
 def command(deployment: Deployment, *, draining: bool) -> list[str]:
     """The command line of the new image, from the options that hold now."""
-    words = [sys.executable, "-P", "-m", "rota.manager", "--home", str(deployment.home), AGAIN]
+    words = [_PYTHON, "-P", "-m", "rota.manager", "--home", str(deployment.home), AGAIN]
     if deployment.idle_stop_s is not None:
         words += ["--idle-stop", f"{deployment.idle_stop_s:.6f}"]
     if draining:
@@ -52,7 +55,7 @@ def command(deployment: Deployment, *, draining: bool) -> list[str]:
 
 def installed_version() -> str:
     """The version that a new image would be; empty: it could not even begin."""
-    words = [sys.executable, "-P", "-c", "import rota; print(rota.__version__)"]
+    words = [_PYTHON, "-P", "-c", "import rota; print(rota.__version__)"]
     try:
         said = subprocess.run(words, capture_output=True, text=True, timeout=_VERSION_S, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -82,7 +85,10 @@ async def tell_clients(peers: Iterable[Peer]) -> None:
 def announce(home: Home) -> None:
     """Have clients wait for the new image, and other managers leave it the lock."""
     facts = home.read_manager_file() or ManagerFile()
-    write_manager_file(home, msgspec.structs.replace(facts, pid=os.getpid(), starts_anew=True))
+    try:
+        write_manager_file(home, msgspec.structs.replace(facts, pid=os.getpid(), starts_anew=True))
+    except OSError as error:  # a full disk; clients that connect meanwhile find nobody
+        log.warning("%s cannot say that the manager starts anew: %s", home.manager_file, error)
 
 
 def write_manager_file(home: Home, facts: ManagerFile) -> None:
@@ -116,6 +122,15 @@ def lock_when_free(home: Path, *, again: bool) -> HomeLock:
         time.sleep(_LOOK_AGAIN_S)
 
 
+def open_standard_streams() -> None:
+    """Open those that are closed. Otherwise a lock or a socket could take their numbers, which are inherited."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number
+
+
 def reexecute(deployment: Deployment, *, draining: bool) -> None:
     """Become the new image. Never returns."""
     words = command(deployment, draining=draining)
@@ -126,8 +141,10 @@ def reexecute(deployment: Deployment, *, draining: bool) -> None:
                 fcntl.fcntl(int(name), fcntl.F_SETFD, fcntl.FD_CLOEXEC)
             except OSError:
                 pass  # that of the list itself
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            if stream is not None:  # it was closed when the process began
+                stream.flush()
     os.execv(words[0], words)
 
 

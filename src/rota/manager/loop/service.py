@@ -6,7 +6,6 @@ A component gets what it uses in its constructor. This module imports all others
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Iterable
@@ -156,7 +155,7 @@ class Manager:
         watches = Watches(world, self._peers, tails, loop=self._loop)
         self._feeds = Feeds(world, committed=turns.committed)
         channels = ChannelRouter(world, peer_of=peer_of)
-        self._bugs = BugKeeper(world, store)
+        self._bugs = BugKeeper(world, store, keep=turns.note)
         self._performer = Performer(
             world,
             store,
@@ -169,7 +168,7 @@ class Manager:
             pruner=self._pruner,
             figures=figures,
             rates=rates,
-            failed=lambda place, error: self._bugs.note_effect(place, error, turns.note),
+            failed=self._bugs.met,
         )
 
         queries = Queries(world, store, library.specs, OutputChecks(home.output, store))
@@ -273,12 +272,14 @@ class Manager:
             watches=watches,
             tails=tails,
             feeds=self._feeds,
+            failed=self._bugs.met,
         )
 
     def start(self) -> None:
         """Begin to decide. `startup` does the listening."""
         self._turns.writer.start()
         self._bugs.ready()
+        self._loop.set_exception_handler(self._bugs.met_in_callback)
         self._features.start()
         self._loop.call_later(TICK_S, self._tick)
 
@@ -342,17 +343,24 @@ class Manager:
         self._loop.call_later(TICK_S, self._tick)
         clock.steady().look()
         self._turns.happened(events.TimerFired())
-        if self._left_children is not None:
-            self._left_children.reap()
-        self._pool.check()
-        self._features.tick(at)
+        with self._bugs.counted("every second: children"):
+            if self._left_children is not None:
+                self._left_children.reap()
+            self._pool.check()
+        with self._bugs.counted("every second: features"):
+            self._features.tick(at)
+        with self._bugs.counted("every second: invariants"):
+            self._check_itself(at)
+        with self._bugs.counted("every second: old output"):
+            self._pruner.tick(at)
+        self._consider_stopping(at)
+
+    def _check_itself(self, at: float) -> None:
         if at - self._checked_at > _CHECK_EVERY_S:
             self._checked_at = at
             if self._world.live <= CHECK_UP_TO_JOBS:
                 for sentence in broken(self._world):
                     log.error("invariant broken: %s", sentence)
-        self._pruner.tick(at)
-        self._consider_stopping(at)
 
     def busy(self) -> bool:
         """Is there a job that runs, or that will run without further action?"""
@@ -391,9 +399,12 @@ class Manager:
         deadline = time.monotonic() + patience_s
         while time.monotonic() < deadline and self._runners.hold_leases(unstarted_only=not kill):
             await asyncio.sleep(0.02)
-        with contextlib.suppress(TimeoutError):
-            # A full disk may keep the last batch waiting: it was not acknowledged, and is given up.
+        try:
             await asyncio.wait_for(self._turns.finish(), _LAST_COMMIT_S)
+        except TimeoutError:
+            pass  # a full disk may keep the last batch waiting: it was not acknowledged, and is given up
+        except Exception:
+            log.exception("a bug in the last turn: it is given up")
         self.stopped.set()
 
     def close(self) -> bool:

@@ -78,6 +78,7 @@ def main(
     parser.add_argument(reexecution.AGAIN, action="store_true", help="a new image of a manager that met a bug")
     parser.add_argument(reexecution.DRAIN, action="store_true", help="start nothing, and stop when nothing runs")
     options = parser.parse_args(argv)
+    reexecution.open_standard_streams()
     ready = _Ready(options.ready_fd)
     try:
         import uvloop

@@ -114,23 +114,22 @@ class TurnLoop:
         if self.failure is not None or self.bug is not None:
             return
         happened, self._inbox = self._inbox, []
-        moved = clock.steady().step is not None and not self._open and clock.steady().confirmed
-        if moved:
-            happened.insert(0, self._follow_clock())
-        turn = self._turn()
-        begun = time.perf_counter()
         try:
+            moved = clock.steady().step is not None and not self._open and clock.steady().confirmed
+            if moved:
+                happened.insert(0, self._follow_clock())
+            turn = self._turn()
+            begun = time.perf_counter()
             self._engine.step(happened, turn)
-        except Undecided as bug:
-            self._drop(bug)
-            return
-        self._figures.decided(time.perf_counter() - begun, planned=self._world.placement.planner is not None)
-        if moved:
-            self._write_clock(self._open)
-        self._commit()
-        try:
+            took_s = time.perf_counter() - begun
+            self._figures.decided(took_s, planned=self._world.placement.planner is not None)
+            if moved:
+                self._write_clock(self._open)
+            self._commit()
             self._set_timer()
             self._decided()
+        except Undecided as bug:
+            self._drop(bug)
         except Exception as error:
             self._drop(undecided("timers", error))
 
@@ -178,20 +177,19 @@ class TurnLoop:
 
     def _on_committed(self, batch: Batch) -> None:
         self._committing = None
-        self._figures.committed(batch.changes, self._world.jobs)
         self._act(batch.effects)
-        self._acted()
         if self.bug is not None:
             return  # the world is half changed
-        if batch.leaving:
-            self._leaving += batch.leaving
-        if self._leaving and not self._loads:
-            try:
+        self._leaving += batch.leaving
+        try:
+            self._figures.committed(batch.changes, self._world.jobs)
+            self._acted()
+            if self._leaving and not self._loads:
                 evict_finished(self._world, self._leaving)
-            except Exception as error:
-                self._drop(undecided("eviction", error))
-                return
-            self._leaving = []
+                self._leaving = []
+        except Exception as error:
+            self._drop(undecided("what follows a commit", error))
+            return
         waiting, self._after_commit = self._after_commit, []
         self._commit()
         for future in waiting:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import resource
+from collections.abc import Callable
 from typing import Any
 
 from rota.errors import Bug, Denied, EnvironmentFault, RotaError
@@ -71,6 +72,7 @@ class Connections:
         watches: Watches,
         tails: OutputTails,
         feeds: Feeds,
+        failed: Callable[[str, Exception], None],
     ) -> None:
         self._deployment = deployment
         self._operations = operations
@@ -84,6 +86,7 @@ class Connections:
         self._watches = watches
         self._tails = tails
         self._feeds = feeds
+        self._failed = failed  #: told of bugs
         self._owner = owner()
         self._home = deployment.home.mark()
         self._next_peer = 0
@@ -232,10 +235,20 @@ class Connections:
                 peer.throttle()
                 try:
                     await self._requests.handle(peer, message)
-                except RotaError as error:
-                    peer.fail(message.n, error)
-                except Exception:
-                    log.exception("request failed: %s", type(message).__name__)
-                    peer.fail(message.n, Bug("the manager could not do this", hint="see 'rota manager logs'"))
+                except Exception as error:
+                    peer.fail(message.n, self._answer_to(message, error))
         finally:
             peer.busy = False
+
+    def _answer_to(self, message: Any, error: Exception) -> RotaError:
+        """What a client is told whose request raised this. A bug is counted; nothing was decided yet."""
+        if isinstance(error, RotaError) and not isinstance(error, Bug):
+            return error
+        kind = type(message).__name__
+        log.error("request failed: %s", kind, exc_info=error)
+        self._failed(f"request {kind}", error)
+        return Bug(
+            f"a bug in the manager keeps it from doing this ({kind}); nothing was done",
+            hint="see 'rota doctor'",
+            code="internal",
+        )
