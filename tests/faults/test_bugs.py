@@ -1,19 +1,25 @@
-"""A real manager that meets bugs: it drops what it was deciding, starts anew in the same process, and goes on."""
+"""A real manager that meets bugs: it drops what it was deciding, starts anew in the same process, and goes on.
+
+One deployment serves all tests of this file but those about how a manager begins and ends.
+"""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.deployment import Deployment, deployment, is_alive, wait_until
-
-pytestmark = pytest.mark.cold
+import rota as rota_package
+from rota.errors import Bug, RotaError
+from tests.deployment import Deployment, add_new, deployment, is_alive, wait_until
 
 _BUGS = Path(__file__).with_name("bugs")
+_FOREVER = "sleep 600"
 
 
 class Buggy:
@@ -22,7 +28,11 @@ class Buggy:
     def __init__(self, rota: Deployment, file: Path) -> None:
         self.rota = rota
         self._file = file
-        rota.env |= {"PYTHONPATH": str(_BUGS), "ROTA_TEST_BUGS": str(file)}
+        #: of the manager only: commands need not wait for an interpreter
+        self.env = rota.env | {"PYTHONPATH": str(_BUGS), "ROTA_TEST_BUGS": str(file)}
+
+    def start(self) -> subprocess.CompletedProcess[str]:
+        return self.rota.rota("manager", "start", env=self.env)
 
     def meets(self, *bugs: str) -> None:
         self._file.write_text("".join(f"{bug}\n" for bug in bugs))
@@ -36,45 +46,75 @@ class Buggy:
         with self.rota.client() as client:
             return client.manager_status().generation
 
+    def places(self) -> list[str]:
+        """Where bugs were met since the manager was resumed."""
+        with self.rota.client() as client:
+            bugs = client.manager_status().bugs
+        return [] if bugs is None else [each.place for each in bugs.recent for _ in range(each.times)]
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Buggy]:
+    top = tmp_path_factory.mktemp("bugs")
+    with deployment(top, http="on") as made:
+        buggy = Buggy(made, top / "bugs.txt")
+        assert buggy.start().returncode == 0, made.logs()
+        wait_until(made.runner_pids, "a runner")
+        yield buggy
+
 
 @pytest.fixture
-def buggy(tmp_path: Path) -> Iterator[Buggy]:
-    with deployment(tmp_path) as made:
-        yield Buggy(made, tmp_path / "bugs.txt")
+def buggy(shared: Buggy) -> Iterator[Buggy]:
+    yield shared
+    shared.meets()
+    with shared.rota.client() as client:
+        client.resume_manager()
 
 
-def test_a_bug_in_a_request_costs_a_new_generation_and_nothing_else(buggy: Buggy) -> None:
+@pytest.fixture
+def client(buggy: Buggy) -> Iterator[rota_package.Client]:
+    with buggy.rota.client() as made:
+        yield made
+
+
+def _gated(gate: Path, then: str = "true") -> str:
+    return f"until [ -e {gate} ]; do sleep 0.05; done; {then}"
+
+
+def test_a_bug_in_a_request_costs_a_new_generation_and_nothing_else(
+    buggy: Buggy, client: rota_package.Client
+) -> None:
     rota = buggy.rota
-    rota.env["ROTA_HTTP"] = "on"
-    rota.start()
-    pid, runner = rota.manager_pid(), wait_until(rota.runner_pids, "a runner")
+    pid, runner, generation = rota.manager_pid(), rota.runner_pids(), buggy.generation()
     gate = rota.work / "gate"
-    long = rota.json("add", "--", "sh", "-c", f"until [ -e {gate} ]; do sleep 0.05; done")["added"][0]
-    wait_until(lambda: rota.state(long) == "running", "it runs")
-    with rota.client() as client:
-        http = client.manager_status().http
+    (long,) = add_new(client, [_gated(gate)])
+    wait_until(lambda: client.job(long).state == "running", "it runs")
+    http = client.manager_status().http
     assert http is not None
     waiting = rota.popen("wait", str(long))
-    for generation, bug in enumerate(
-        ["JobsHeld before", "JobsHeld after", "ChunkArrived after", "commit before"], 2
-    ):
+    held, bugs = [], ["JobsHeld after", "ChunkArrived after", "commit before"]
+    for bug in bugs:
+        if bug.startswith("JobsHeld"):
+            held += add_new(client, ["true"], after=[long])
         buggy.meets(bug)
         if bug.startswith("JobsHeld"):
-            rota.ok("hold", str(rota.json("add", "--after", str(long), "--", "echo", bug)["added"][0]))
+            client.hold(held[-1])
         else:
-            rota.ok("add", "--after", str(long), "--", "true")
+            add_new(client, ["true"], after=[long])
         assert buggy.left == []
-        assert buggy.generation() == generation, rota.logs()
+        generation += 1
+        assert client.manager_status().generation == generation, rota.logs()
     assert rota.manager_pid() == pid
     assert is_alive(pid)
     assert rota.runner_pids() == runner
-    assert rota.state(long) == "running"
+    assert client.job(long).state == "running"
     wait_until(lambda: _answers(http), "the gateway is back at its address")
     gate.touch()
     assert waiting.wait(60) == 0
-    wait_until(lambda: rota.state(long) == "complete", "it completes")
-    assert len(rota.states()) == 5
-    assert "4 met" in rota.ok("manager", "status")
+    wait_until(lambda: client.job(long).state == "complete", "it completes")
+    assert [client.job(id).state for id in held] == ["held"]
+    assert len(client.jobs().jobs) == 4
+    assert sorted(buggy.places()) == ["ChunkArrived", "JobsHeld", "commit"]
     checks = rota.json("doctor", "--quick")["checks"]
     assert [each for each in checks if "a bug in JobsHeld" in each["message"]]
     assert _zombies_of(pid) == []
@@ -83,30 +123,27 @@ def test_a_bug_in_a_request_costs_a_new_generation_and_nothing_else(buggy: Buggy
     assert sum(target.endswith("/rota.db") for target in fds) <= 6  # the writer and its readers of one image
 
 
-def test_what_meets_a_bug_again_is_not_decided_any_more(buggy: Buggy) -> None:
-    rota = buggy.rota
-    rota.start()
-    jobs = [rota.json("add", "--", "sleep", "600")["added"][0] for _ in range(2)]
+def test_what_meets_a_bug_again_is_not_decided_any_more(buggy: Buggy, client: rota_package.Client) -> None:
+    jobs = add_new(client, [_FOREVER, _FOREVER])
     buggy.meets("JobsKilled after", "JobsKilled after")
-    refused = rota.rota("kill", str(jobs[0]))
-    assert "a bug in the manager keeps it from doing this" in refused.stderr
+    with pytest.raises(Bug, match="a bug in the manager keeps it from doing this"):
+        client.kill(jobs[0])
     assert buggy.left == []
     before = buggy.generation()
-    assert rota.rota("kill", str(jobs[0])).returncode != 0
-    rota.ok("kill", str(jobs[1]))
+    with pytest.raises(Bug):
+        client.kill(jobs[0])
+    client.kill(jobs[1])
     assert buggy.generation() == before
-    rota.ok("manager", "resume")
-    rota.ok("kill", str(jobs[0]))
-    wait_until(lambda: set(rota.states().values()) == {"cancelled"}, "both are killed")
+    buggy.rota.ok("manager", "resume")
+    client.kill(jobs[0])
+    wait_until(lambda: {client.job(id).state for id in jobs} == {"cancelled"}, "both are killed")
 
 
-def test_an_end_that_meets_bugs_is_kept_and_shown(buggy: Buggy) -> None:
+def test_an_end_that_meets_bugs_is_kept_and_shown(buggy: Buggy, client: rota_package.Client) -> None:
     rota = buggy.rota
-    rota.start()
-    gate = rota.work / "gate"
-    command = f"until [ -e {gate} ]; do sleep 0.05; done; echo printed; exit 3"
-    (job,) = rota.json("add", "--retries", "0", "--", "sh", "-c", command)["added"]
-    wait_until(lambda: rota.state(job) == "running", "it runs")
+    gate = rota.work / "end"
+    (job,) = add_new(client, [_gated(gate, "echo printed; exit 3")], retries=0)
+    wait_until(lambda: client.job(job).state == "running", "it runs")
     buggy.meets("end_attempt before", "end_attempt before")
     gate.touch()
     wait_until(lambda: rota.state(job) == "failed", "it is given up")
@@ -118,32 +155,85 @@ def test_an_end_that_meets_bugs_is_kept_and_shown(buggy: Buggy) -> None:
     assert rota.ok("run", "--", "echo", "more") == "more\n"
 
 
-def test_bugs_outside_of_requests_mean_safe_mode(buggy: Buggy) -> None:
+def test_bugs_outside_of_requests_mean_safe_mode(buggy: Buggy, client: rota_package.Client) -> None:
     rota = buggy.rota
-    rota.start()
     buggy.meets("grant_leases before", "grant_leases before")
     wait_until(lambda: buggy.left == [], "both are met")
-    (job,) = rota.json("add", "--", "true")["added"]
-    assert rota.json("why", str(job))["reasons"][0]["code"] == "bug"
+    (job,) = add_new(client, ["true"])
+    assert client.why(job).reasons[0].code == "bug"
     assert "nothing starts because of a bug" in rota.ok("status")
     assert '"ok": false' in rota.rota("doctor", "--quick", "--json").stdout.replace('"ok":false', '"ok": false')
     rota.ok("manager", "resume")
-    wait_until(lambda: rota.state(job) == "complete", "it runs after all")
+    wait_until(lambda: client.job(job).state == "complete", "it runs after all")
+
+
+def test_bugs_that_change_nothing_are_counted_and_the_manager_goes_on(
+    buggy: Buggy, client: rota_package.Client
+) -> None:
+    (job,) = add_new(client, ["true"])
+    generation = buggy.generation()
     buggy.meets("SendReply before")
-    assert rota.rota("hold", str(job)).returncode != 0  # the answer could not be sent
-    assert "effect SendReply" in rota.ok("manager", "status")
+    with pytest.raises(Bug, match="could not be sent"):
+        client.hold(job)
+    for bug, ask in ("act before", lambda: client.hold(job)), ("answer before", lambda: client.job(job)):
+        buggy.meets(bug)
+        with pytest.raises(Bug, match="nothing was done") as refused:
+            ask()
+        assert refused.value.code == "internal"
+    buggy.meets("tick before")
+    wait_until(lambda: len(buggy.places()) == 4, "what is done every second meets it")
+    places = {"effect SendReply", "request Act", "request Show", "every second: features"}
+    assert set(buggy.places()) == places
+    assert buggy.generation() == generation
+    assert "every second: features" in buggy.rota.ok("manager", "status")
+    assert client.job(job).id == job
 
 
-def test_a_recovery_that_fails_once_is_tried_again_and_one_that_fails_twice_says_why(buggy: Buggy) -> None:
-    rota = buggy.rota
-    buggy.meets("recover before")
-    rota.start()
+def test_a_manager_that_drains_goes_on_draining(buggy: Buggy, client: rota_package.Client) -> None:
+    (runs,) = add_new(client, [_FOREVER])
+    wait_until(lambda: client.job(runs).state == "running", "it runs")
+    client.drain_manager()
+    buggy.meets("JobsHeld before")
+    (waits,) = add_new(client, ["true"])
+    client.hold(waits)
     assert buggy.left == []
-    rota.ok("manager", "stop")
-    buggy.meets("recover before", "recover before")
-    failed = rota.rota("manager", "start")
-    assert failed.returncode != 0
-    assert "injected before recover" in failed.stderr
+    assert client.manager_status().draining
+    client.kill(runs)
+
+
+def test_a_recovery_that_fails_once_is_tried_again_and_one_that_fails_twice_says_why(tmp_path: Path) -> None:
+    with deployment(tmp_path) as rota:
+        buggy = Buggy(rota, tmp_path / "bugs.txt")
+        buggy.meets("recover before")
+        assert buggy.start().returncode == 0
+        assert buggy.left == []
+        rota.ok("manager", "stop")
+        buggy.meets("recover before", "recover before")
+        failed = buggy.start()
+        assert failed.returncode != 0
+        assert "injected before recover" in failed.stderr
+
+
+def test_however_it_was_started_it_starts_anew_unless_another_version_is_installed(tmp_path: Path) -> None:
+    with deployment(tmp_path / "a home ü") as rota:
+        buggy, cwd = Buggy(rota, tmp_path / "bugs.txt"), tmp_path / "cwd"
+        cwd.mkdir()
+        python = os.path.relpath(sys.executable, cwd)
+        home = os.path.relpath(rota.home, cwd)
+        words = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", python, "-m", "rota.manager", "--home", home]
+        manager = subprocess.Popen(words, cwd=cwd, env=buggy.env)
+        wait_until(lambda: (rota.home / "manager.json").exists(), "it listens")
+        cwd.rmdir()
+        with rota.client() as client:
+            (job,) = add_new(client, [_FOREVER])
+            buggy.meets("JobsHeld before")
+            client.hold(job)
+            assert client.manager_status().generation == 2
+            buggy.meets("JobsReleased before", "version")
+            with pytest.raises(RotaError):
+                client.release(job)
+        assert manager.wait(60) == 70
+        assert not (rota.home / "manager.json").exists()
 
 
 def _answers(url: str) -> bool:
