@@ -638,6 +638,32 @@ def test_cores_are_the_same_after_a_crash_and_are_not_given_twice(m: Machine) ->
     assert given(m, waiting) == held[1]
 
 
+@pytest.mark.parametrize("restart", [True, False])
+def test_cores_are_not_given_twice_after_the_clock_was_set_back_a_little(m: Machine, restart: bool) -> None:
+    """Steps of up to a minute are followed at once; leases may then seem to begin in the future."""
+    held = {add(m, request="core=1"), add(m, request="core=1")}
+    assert running(m) == held
+    m.wall -= 30.0
+    if restart:
+        m.crash()
+        m.join(*m.runners.values())
+        m.pump()
+    short = add(m, request="core=1,walltime=0:0:10")
+    assert running(m) == held
+    m.end(held.pop())
+    assert running(m) == {*held, short}
+
+
+def test_a_lease_that_began_by_a_fast_clock_keeps_its_core_when_the_plan_opens(m: Machine) -> None:
+    m.wall += 30.0
+    held = {add(m), add(m)}
+    m.wall -= 30.0
+    short = add(m, request="core=1,walltime=0:0:10")
+    assert running(m) == held
+    m.end(held.pop())
+    assert running(m) == {*held, short}
+
+
 def test_who_expires_gives_up_though_others_that_ask_for_the_same_are_before_it(m: Machine) -> None:
     add(m, request="core=2")
     types = (f"expire={m.wall + 50:.0f}",)

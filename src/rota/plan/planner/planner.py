@@ -1,7 +1,7 @@
 """The planner: one plan, and everything that can happen to it.
 
-It changes only what an event touches. It has no clock: every call says what time it is. The engine and the
-simulator use the same code.
+It changes only what an event touches. It has no clock: every call says what time it is. Its time never runs back:
+an earlier time counts as the latest one. The engine and the simulator use the same code.
 """
 
 from __future__ import annotations
@@ -64,22 +64,26 @@ class Planner:
 
         `submitted` and `serial` (the order of jobs submitted at one moment) default to those of this call.
         """
-        return submission.submit(self.plan, id, ask, now, after=after, submitted=submitted, serial=serial)
+        return submission.submit(
+            self.plan, id, ask, self._reached(now), after=after, submitted=submitted, serial=serial
+        )
 
     def modify(self, id: int, ask: Ask, now: float) -> PlanEntry:
         """A waiting job asks for something else: it leaves, and comes again with its old time of submission."""
-        return submission.modify(self.plan, id, ask, now)
+        return submission.modify(self.plan, id, ask, self._reached(now))
 
     def adopt(
         self, id: int, ask: Ask, *, start: float, resources: int, now: float, end: float | None = None
     ) -> PlanEntry:
         """A job that runs already; `end`: until then, if that is not what it asked for."""
+        now = self._reached(now)
         return submission.adopt(self.plan, id, ask, start=start, resources=resources, now=now, end=end)
 
     def adopt_suspended(
         self, id: int, ask: Ask, *, ids: Iterable[int], left_s: float, hard: bool, since: float, now: float
     ) -> None:
         """A job that is suspended already; `ids`: the resources that it comes back to."""
+        now = self._reached(now)
         suspension.adopt(self.plan, id, ask, ids=ids, left_s=left_s, hard=hard, since=since, now=now)
 
     def keep(
@@ -93,7 +97,7 @@ class Planner:
             self.plan,
             id,
             ask,
-            now,
+            self._reached(now),
             resources=resources,
             alternative=alternative,
             submitted=submitted,
@@ -105,25 +109,26 @@ class Planner:
 
         `again`: it is about to be submitted once more, so its dependents go on waiting.
         """
-        ending.ended(self.plan, id, now, complete=complete, again=again)
+        ending.ended(self.plan, id, self._reached(now), complete=complete, again=again)
 
     def suspend(self, id: int, now: float, *, left_s: float) -> None:
         """A running job gives up its cores and keeps the rest; `left_s`: so long it will run when it goes on."""
-        suspension.suspend(self.plan, id, now, left_s=left_s)
+        suspension.suspend(self.plan, id, self._reached(now), left_s=left_s)
 
     def resume(self, id: int, now: float, *, left_s: float, submitted: float, serial: int) -> None:
         """It is queued by its rank, for exactly its cores; `begin` tells when it may go on."""
+        now = self._reached(now)
         suspension.resume(self.plan, id, now, left_s=left_s, submitted=submitted, serial=serial)
 
     def move_end(self, id: int, end: float, now: float, *, force: bool = False) -> float:
         """Let a running job end then, or as late as no promise to others is broken; until when it may go on."""
-        return extension.move_end(self.plan, id, end, now, force=force)
+        return extension.move_end(self.plan, id, end, self._reached(now), force=force)
 
     # -- the site and its rules change
 
     def change_site(self, site: Site, now: float) -> None:
         """Resources came, went or changed: what runs stays, everything else is planned again in order of rank."""
-        site_changes.change_site(self.plan, site, now)
+        site_changes.change_site(self.plan, site, self._reached(now))
 
     def change_rules(
         self,
@@ -136,17 +141,22 @@ class Planner:
         usage: Usage | None = None,
     ) -> None:
         """Queues, quotas, limits or resources changed: what runs stays, all others are planned again."""
+        now = self._reached(now)
         site_changes.change_rules(self.plan, site, now, policy=policy, quotas=quotas, limits=limits, usage=usage)
 
     # -- time passes
 
+    def _reached(self, now: float) -> float:
+        """The plan's time. It never runs back, since running jobs hold nothing before their start."""
+        return max(now, self.plan.now)
+
     def tick(self, now: float) -> None:
         """Time has passed: jobs past their expected end keep what they hold, and ranks may have changed."""
-        timers.tick(self.plan, now)
+        timers.tick(self.plan, self._reached(now))
 
     def begin(self, now: float) -> list[Begin]:
         """Everything that is planned for now begins. A paused pass that may still move jobs is finished first."""
-        return starting.begin(self.plan, now)
+        return starting.begin(self.plan, self._reached(now))
 
     def next_start(self) -> float | None:
         """The earliest planned start of a job that waits."""

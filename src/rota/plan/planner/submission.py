@@ -75,6 +75,7 @@ def adopt(
     """A job that runs already; `end`: until then, if that is not what it asked for."""
     passes.finish(plan)
     plan.now = now
+    start = min(start, now)  # by another clock it may begin later, but it holds its resources now
     entry = PlanEntry(id, ask, start)
     search.ready(plan, entry)
     plan.entries[id] = entry
@@ -89,7 +90,7 @@ def adopt(
     in_the_way = overrun.in_the_way(plan, entry, now, end)
     for other in in_the_way:
         plan.unplan(other)
-    plan.hold(entry, since=max(start, now))
+    plan.hold(entry, since=now)
     starting.run(plan, entry)
     if in_the_way:
         backfill.again_in_order(plan, in_the_way, now)
