@@ -26,6 +26,15 @@ def local_zone() -> tzinfo:
         return datetime.now().astimezone().tzinfo or UTC
 
 
+def local_seconds(date: datetime) -> float | None:
+    """Unix seconds of a local time without a zone; None: clocks are put forward over it.
+
+    Raises `OverflowError`, `OSError` or `ValueError` if it is out of range.
+    """
+    at = date.timestamp()
+    return at if datetime.fromtimestamp(at) == date else None
+
+
 def local_zone_name() -> str:
     """The name of the local zone in the tz database; without one, its present offset, such as +02:00."""
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError

@@ -16,6 +16,7 @@ from rota.client.intake import from_objects
 from rota.core.fields.moments import coming, parse_moment
 from rota.errors import BadInput
 from rota.plan.size import CORE
+from rota.time_zones import local_seconds
 from rota.wire.messages import NewSpec
 
 BASE = Wanted(cwd="/work", mem=1 << 30)
@@ -224,7 +225,7 @@ def _refused_type(value: object) -> str:
     ],
 )
 def test_a_moment_may_be_written_in_several_ways(text: str, seconds: float) -> None:
-    assert parse_moment(text, now=NOW) == pytest.approx(NOW + seconds, abs=1e-6)
+    assert parse_moment(text, now=NOW, local=local_seconds) == pytest.approx(NOW + seconds, abs=1e-6)
 
 
 @pytest.mark.usefixtures("in_paris")
@@ -254,13 +255,13 @@ def test_a_moment_may_be_written_in_several_ways(text: str, seconds: float) -> N
 )
 def test_a_moment_that_is_none_or_over_is_refused(value: object, expected: str) -> None:
     with pytest.raises(BadInput) as error:
-        coming(value, now=NOW)
+        coming(value, now=NOW, local=local_seconds)
     assert expected in str(error.value)
     assert error.value.hint
 
 
 def test_the_second_that_has_begun_is_not_over() -> None:
-    assert coming("2026-11-16T07:00:00Z", now=NOW) == NOW - 0.25
+    assert coming("2026-11-16T07:00:00Z", now=NOW, local=local_seconds) == NOW - 0.25
 
 
 def test_a_reservation_is_sent_in_unix_seconds_and_a_line_may_take_it_back() -> None:

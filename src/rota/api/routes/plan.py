@@ -11,6 +11,7 @@ from rota.api.operations import ApiRequest, OperationTable
 from rota.client import calls, submission
 from rota.core.fields.moments import parse_moment
 from rota.errors import BadInput
+from rota.time_zones import local_seconds
 from rota.wire.gantt import GanttView
 from rota.wire.views import PlanView
 
@@ -25,7 +26,7 @@ def _moment(field: str, text: str | None) -> float | None:
         return None
     try:
         # An unencoded plus arrives as a space.
-        return parse_moment(text.replace(" ", "+"), now=time.time())
+        return parse_moment(text.replace(" ", "+"), now=time.time(), local=local_seconds)
     except BadInput as error:
         raise error.at(field=field, label=f"'{field}'") from None
 

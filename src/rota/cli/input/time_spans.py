@@ -52,13 +52,14 @@ def _moment(option: str, text: str | None) -> float | None:
         return None
     from rota.core.fields.moments import parse_moment
     from rota.errors import BadInput
+    from rota.time_zones import local_seconds
     from rota.units import parse_duration
 
     word = text.strip()
     try:
         if word.startswith(("-", "now-")):
             return time.time() - parse_duration(word.removeprefix("now")[1:])
-        return parse_moment(word, now=time.time())
+        return parse_moment(word, now=time.time(), local=local_seconds)
     except BadInput as error:
         hint = "write it like 2026-11-16, 2026-11-16T08:00, -2d or @1700000000"
         raise BadInput(f"{option}: {error.message}", hint=hint) from None

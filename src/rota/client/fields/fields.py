@@ -19,6 +19,7 @@ from rota.core.fields.table import FIELDS, LEARNED
 from rota.core.fields.values import shown
 from rota.errors import BadInput
 from rota.plan.size import CORE, Size
+from rota.time_zones import local_seconds
 
 #: Part of the contract, but not supported in this version.
 # fmt: off
@@ -112,7 +113,7 @@ def checked(fields: Mapping[str, object], *, text: bool) -> dict[str, Any]:
         if field is None:
             refuse_name(name)
         try:
-            new[name] = field.parse(value, text=text, now=now)
+            new[name] = field.parse(value, text=text, now=now, local=local_seconds)
         except BadInput as error:
             raise _named(error, name, text) from None
     return new

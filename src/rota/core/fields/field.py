@@ -7,8 +7,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-#: Parses a value; the flag says that it is a word of the command line rather than JSON. It gets the time as well
-#: if the kind is `timed`. Raises `BadInput`.
+from rota.core.fields.moments import LocalTime
+
+#: Parses a value; the flag says that it is a word of the command line rather than JSON. It gets the time
+#: and the meaning of local times as well if the kind is `timed`. Raises `BadInput`.
 Parser = Callable[..., Any]
 #: Raises `BadInput` for a value of the right type that no parser makes, sent by another program or made by a rule.
 Check = Callable[[Any], object]
@@ -21,7 +23,7 @@ class Kind(Struct, frozen=True, kw_only=True):
     doc: str  #: what JSON may have, as Markdown
     parse: Parser
     check: Check
-    timed: bool = False  #: its parser needs the time
+    timed: bool = False  #: its parser needs the time, and to know what local times mean
     view: str = ""  #: type in views, if it is another
     shown: Callable[[Any], Any] | None = None  #: from the specification to the view
     text: Callable[[Any], str] = str  #: of a view's value, for people; empty: nothing to say
@@ -75,10 +77,10 @@ class JobField(Struct, frozen=True, kw_only=True):
         words = (word.partition("/")[0] for word in self.flags if word.startswith("--"))
         return next(words, f"--{self.name.replace('_', '-')}")
 
-    def parse(self, value: object, *, text: bool, now: float) -> Any:
+    def parse(self, value: object, *, text: bool, now: float, local: LocalTime) -> Any:
         """Check and convert what a user gave. Raises `BadInput` that describes only the value."""
         kind = self.kind
-        return kind.parse(value, text, now) if kind.timed else kind.parse(value, text)
+        return kind.parse(value, text, now, local) if kind.timed else kind.parse(value, text)
 
 
 #: Why `modify` leaves most fixed fields alone, and what to do.

@@ -211,8 +211,8 @@ CPUS: Final = Kind(
 )
 
 
-def _moment(value: object, text: bool, now: float) -> float:
-    return moments.coming(value, now=now)
+def _moment(value: object, text: bool, now: float, local: moments.LocalTime) -> float:
+    return moments.coming(value, now=now, local=local)
 
 
 def _check_moment(value: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from rota.core.fields.moments import parse_moment
+from rota.core.fields.moments import LocalTime, parse_moment
 from rota.core.fields.values import kind, plain_text, shown
 from rota.errors import BadInput
 
@@ -65,7 +65,7 @@ def where(value: object, text: bool) -> str:
     return expression
 
 
-def types(value: object, text: bool, now: float) -> tuple[str, ...]:
+def types(value: object, text: bool, now: float, local: LocalTime) -> tuple[str, ...]:
     """The types of a job in canonical order, with times in Unix seconds. Raises `BadInput`."""
     given = _listed(value, text, '["besteffort"]')
     words = [part for word in given for part in _parts(plain_text(word, MAX_TEXT))]
@@ -75,7 +75,7 @@ def types(value: object, text: bool, now: float) -> tuple[str, ...]:
         raise BadInput(f"has more than {MAX_TYPES} types", hint="give each once")
     from rota.plan.language.type_parser import parse_types, type_words
 
-    read = parse_types(words, moment=lambda moment: parse_moment(moment, now=now))
+    read = parse_types(words, moment=lambda moment: parse_moment(moment, now=now, local=local))
     for name, limit in (("deadline", read.deadline), ("expire", read.expire)):
         if limit is not None and limit < now:
             raise BadInput(f"type '{name}': the time is in the past", hint="give a time to come, such as now+2h")

@@ -69,10 +69,11 @@ def gantt(
     from rota.cli.render.text import harmless
     from rota.core.fields.moments import parse_moment
     from rota.errors import BadInput
+    from rota.time_zones import local_seconds
 
     now = time.time()
-    first = None if since is None else _parsed("--from", lambda: parse_moment(since, now=now))
-    last = None if until is None else _parsed("--to", lambda: parse_moment(until, now=now))
+    first = None if since is None else _parsed("--from", lambda: parse_moment(since, now=now, local=local_seconds))
+    last = None if until is None else _parsed("--to", lambda: parse_moment(until, now=now, local=local_seconds))
     if last is not None and last <= (now if first is None else first):
         hint = "say from when on: --from -1h" if first is None else "give a later one, such as now+2h"
         raise BadInput("--to: the time is not after the beginning", hint=hint)

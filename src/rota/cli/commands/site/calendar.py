@@ -175,11 +175,11 @@ def show_calendar(call: Invocation, start: str | None, end: str | None) -> int:
     from rota.errors import BadInput
     from rota.plan.policy.quota_records import calendar_of
     from rota.plan.site.clock import Clock
-    from rota.time_zones import local_zone
+    from rota.time_zones import local_seconds, local_zone
 
     now = time.time()
-    since = now if start is None else parse_moment(start, now=now)
-    until = since + _WEEK_S if end is None else parse_moment(end, now=now)
+    since = now if start is None else parse_moment(start, now=now, local=local_seconds)
+    until = since + _WEEK_S if end is None else parse_moment(end, now=now, local=local_seconds)
     if not since < until <= since + _LONGEST_S:
         raise BadInput("--to must be after --from, and within two years of it", hint="give another time")
     clock = Clock(local_zone())

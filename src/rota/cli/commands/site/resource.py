@@ -257,11 +257,12 @@ def _moment(text: str) -> float | None:
 
     from rota.core.fields.moments import parse_moment
     from rota.errors import BadInput
+    from rota.time_zones import local_seconds
 
     if text.strip().lower() == "never":
         return None
     try:
-        return parse_moment(text, now=time.time())
+        return parse_moment(text, now=time.time(), local=local_seconds)
     except BadInput as error:
         raise BadInput(f"--available-until: {error.message}", hint=f"{error.hint}, or never") from None
 
