@@ -14,7 +14,7 @@ from rota.store.home.backup import back_up
 
 def main() -> None:
     try:
-        made = back_up(Path(sys.argv[1]), sys.argv[2], force=False, in_use=False)
+        made = back_up(Path(sys.argv[1]), sys.argv[2], force=False)
     except RotaError as error:
         print(error.code, flush=True)
         sys.exit(9)

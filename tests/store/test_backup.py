@@ -46,7 +46,7 @@ def filled(home: Path, *, batches: int = 3) -> None:
 
 
 def copied(home: Path, target: Path) -> None:
-    back_up(home, str(target), force=False, in_use=False)
+    back_up(home, str(target), force=False)
 
 
 def restored(home: Path, file: Path, *, replace: bool = False, pause: bool = False) -> Restored:
@@ -89,7 +89,7 @@ def test_a_backup_made_while_jobs_are_added_is_one_state_of_the_database(home: P
         for n in range(5):
             file = target.with_name(f"{n}.db")
             before = number
-            made.append((before, file, back_up(home, str(file), force=False, in_use=True)))
+            made.append((before, file, back_up(home, str(file), force=False, store=store)))
     finally:
         done.set()
         writer.join()
@@ -116,7 +116,7 @@ def test_an_upload_that_is_not_finished_is_not_counted(home: Path, target: Path)
     store.load()
     store.commit(batch(0))
     store.commit(an_add(100, 101, submission="open", answer=None))
-    assert back_up(home, str(target), force=False, in_use=True).jobs == SIZE
+    assert back_up(home, str(target), force=False, store=store).jobs == SIZE
     store.close()
 
 
@@ -128,7 +128,7 @@ def test_a_file_that_exists_is_replaced_only_by_force(home: Path, target: Path) 
         copied(home, target)
     assert target.read_bytes() == older
     for _ in range(2):
-        back_up(home, str(target), force=True, in_use=False)
+        back_up(home, str(target), force=True)
         assert target.read_bytes().startswith(b"SQLite format 3\0")
         target.write_bytes(b"")  # as `mktemp` makes it
     assert os.listdir(target.parent) == [target.name]
@@ -154,7 +154,7 @@ def test_even_by_force_only_backups_are_replaced(home: Path, target: Path, make:
     make(target)
     before = os.lstat(target)
     with pytest.raises(BadInput, match="is not") as refused:
-        back_up(home, str(target), force=True, in_use=False)
+        back_up(home, str(target), force=True)
     assert refused.value.hint
     assert os.lstat(target)[:-3] == before[:-3]  # the same file; the times are last
 
@@ -162,9 +162,7 @@ def test_even_by_force_only_backups_are_replaced(home: Path, target: Path, make:
 def test_a_file_that_becomes_another_during_a_forced_backup_is_not_replaced(home: Path, target: Path) -> None:
     filled(home)
     with pytest.raises(BadInput, match="not a backup"):
-        back_up(
-            home, str(target), force=True, in_use=False, progress=lambda _: target.write_text("precious") and None
-        )
+        back_up(home, str(target), force=True, progress=lambda _: target.write_text("precious") and None)
     assert target.read_text() == "precious"
     assert os.listdir(target.parent) == [target.name]
 
@@ -176,16 +174,14 @@ def test_the_database_of_another_deployment_is_never_replaced(home: Path, tmp_pa
     filled(other)
     before = (other / "rota.db").read_bytes()
     with pytest.raises(BadInput, match="of a deployment"):
-        back_up(home, str(other / "rota.db"), force=True, in_use=False)
+        back_up(home, str(other / "rota.db"), force=True)
     assert (other / "rota.db").read_bytes() == before
 
 
 def test_a_file_that_appears_during_the_backup_is_not_replaced(home: Path, target: Path) -> None:
     filled(home)
     with pytest.raises(BadInput, match="exists already"):
-        back_up(
-            home, str(target), force=False, in_use=False, progress=lambda _: target.write_text("faster") and None
-        )
+        back_up(home, str(target), force=False, progress=lambda _: target.write_text("faster") and None)
     assert target.read_text() == "faster"
     assert os.listdir(target.parent) == [target.name]
 
@@ -197,7 +193,7 @@ def test_a_backup_that_is_stopped_leaves_nothing(home: Path, target: Path) -> No
         raise EnvironmentFault("stopped")
 
     with pytest.raises(EnvironmentFault, match="stopped"):
-        back_up(home, str(target), force=False, in_use=False, progress=stop)
+        back_up(home, str(target), force=False, progress=stop)
     assert os.listdir(target.parent) == []
 
 
@@ -214,7 +210,7 @@ def test_places_where_no_backup_can_be_are_named(home: Path, target: Path) -> No
     wrong += [str(home / "rota.db"), str(home / "sub" / ".." / "manager.lock"), "/dev/null"]
     for place in wrong:
         with pytest.raises(RotaError) as caught:
-            back_up(home, place, force=True, in_use=False)
+            back_up(home, place, force=True)
         assert caught.value.hint, place
     assert whole_batches(home) == 3
 

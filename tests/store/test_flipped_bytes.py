@@ -220,7 +220,7 @@ def test_a_database_that_is_no_file_is_refused_without_waiting(
                 SqliteStore(home, reserve=0)
             assert any("not a file" in sentence for sentence in wrong_with_database(home, in_use=False))
             with pytest.raises(RotaError, match="not a file"):
-                back_up(home, str(tmp_path / "copy.db"), force=False, in_use=False)
+                back_up(home, str(tmp_path / "copy.db"), force=False)
             with pytest.raises(RotaError, match="not a file"):
                 adopt(home, copy=True)
             with pytest.raises(RotaError, match=r"not a file|is a directory|in use"):

@@ -217,7 +217,7 @@ def test_restoring_rewrites_the_identity(home: Path, copy: Path) -> None:
     """A home stays that of its deployment, whose runners know it; one without any becomes that of the backup."""
     id = deployment_of(home)
     backup = home.parent / "backup.db"
-    back_up(home, str(backup), force=False, in_use=False)
+    back_up(home, str(backup), force=False)
     other = home.parent / "other"
     its = start(other)
     for target, expected in ((other, its), (copy, id), (home.parent / "new", id)):

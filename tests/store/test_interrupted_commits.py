@@ -101,6 +101,6 @@ def test_a_log_that_lacks_what_was_committed_is_refused_however_often_it_is_aske
         with pytest.raises(RotaError, match="log is damaged"):
             adopt(home, copy=True)
         with pytest.raises(RotaError, match="log is damaged"):
-            back_up(home, str(tmp_path / "copy.db"), force=False, in_use=False)
+            back_up(home, str(tmp_path / "copy.db"), force=False)
         deployment_of(home, in_use=False)
     assert log.read_bytes() == changed, "nothing was changed"

@@ -60,7 +60,7 @@ def test_a_backup_has_the_records_and_restoring_brings_them_back(home: Path, tmp
     store.commit(a_world())
     store.commit(changes(site={("queue", "night"): '{"priority":1}'}))
     target = tmp_path / "backup.db"
-    back_up(home, str(target), force=False, in_use=True)
+    back_up(home, str(target), force=False, store=store)
     store.close()
     with Restoration(tmp_path / "other", target, replace=False) as restoration:
         restoration.put_in_place(pause=False)

@@ -149,7 +149,7 @@ def test_a_backup_has_the_sums(home: Path, tmp_path: Path) -> None:
     store = SqliteStore(home, reserve=0)
     store.commit(a_world())
     store.commit(changes(accounts={key(5, ANN): A_ROW}, minutes={3: A_MINUTE}, host_states=[("a", 1, "idle")]))
-    back_up(home, str(tmp_path / "backup.db"), force=False, in_use=True)
+    back_up(home, str(tmp_path / "backup.db"), force=False, store=store)
     store.close()
     with Restoration(tmp_path / "other", tmp_path / "backup.db", replace=False) as restoration:
         restoration.put_in_place(pause=False)

@@ -1,7 +1,7 @@
 """The rows that decisions write, as typed records. The order of fields is that of the columns.
 
-A record that is encoded as an array is built in less time than a tuple and encoded as fast, so a store can still
-write a whole list of rows with one statement. Several of them are also what a store gives back.
+A record that is encoded as an array is built in less time than a tuple and encoded almost as fast, so a store can
+still write a whole list of rows with one statement. Several of them are also what a store gives back.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -127,6 +128,26 @@ def folded(text: str) -> str:
 
 #: Called with the deployment to which a store belongs (empty: none yet); raises if it may not be used.
 Approve = Callable[[str], None]
+#: Called with the completed fraction of a backup (0 to 1); raises to stop it.
+Progress = Callable[[float], None]
+
+
+class BackedUp(Struct, frozen=True):
+    """What a backup contains."""
+
+    jobs: int  #: without those of unfinished uploads
+    generation: int  #: which start of the manager it is from
+
+
+class Found(Struct, frozen=True):
+    """What a backup contains, and what a restore would do with it."""
+
+    made_at: str  #: when it was backed up, ISO; empty: it does not say
+    jobs: int
+    waiting: int  #: not ended and not leased: these will run
+    leased: list[int]  #: jobs that had an attempt: these will be lost
+    next_job: int  #: the id that will be given out next
+    paused: bool
 
 
 class Store(Protocol):
@@ -247,3 +268,46 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Release what it holds. Safe to call twice."""
+
+    def back_up(self, draft: Path, *, target: Path, progress: Progress) -> BackedUp:
+        """Write one committed state of everything to an empty file. Blocks; commits go on meanwhile.
+
+        The file is then complete and checked, but not synced. `target`: the name that it will get, for messages.
+        Raises `RotaError`, `OSError` if the file cannot be written, or what `progress` raises.
+        """
+
+
+class Restoring(Protocol):
+    """A backup that was checked and copied, but not put in place yet."""
+
+    found: Found
+    deployment: str  #: to which the backup belongs; empty: none
+
+    def put_in_place(self, *, deployment: str, at: str, pause: bool) -> str | None:
+        """Make it the store, marked as restored `at` this time and as belonging to `deployment`. Its generation
+        is that of the store it replaces, if that is higher. `pause`: the next manager starts paused.
+
+        Returns where the replaced store is kept, if there was one. Raises `RotaError` or `OSError`.
+        """
+
+    def close(self) -> None:
+        """Remove the copy, if it was not put in place. Safe to call twice."""
+
+
+class ClosedStore(Protocol):
+    """A store that nothing has open. The caller holds the lock of its home, except for `check_backup`."""
+
+    def exists(self) -> bool:
+        """Is there anything that a restore would replace?"""
+
+    def deployment(self) -> str:
+        """The deployment to which it belongs; empty: none. Raises `RotaError`."""
+
+    def back_up(self, draft: Path, *, target: Path, progress: Progress) -> BackedUp:
+        """As `Store.back_up`. Raises `NotFound` if there is no store."""
+
+    def check_backup(self, file: Path) -> None:
+        """Refuse a file that cannot be a backup, without reading all of it. Raises `RotaError`."""
+
+    def restoring(self, file: Path) -> Restoring:
+        """Check a backup and copy it, so that it can be put in place. Raises `RotaError`."""

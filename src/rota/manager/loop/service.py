@@ -230,6 +230,7 @@ class Manager:
             control=ManagerControl(
                 deployment,
                 world,
+                store,
                 turns=turns,
                 runners=self._runners,
                 gateway=self.gateway,

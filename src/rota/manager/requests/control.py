@@ -24,6 +24,7 @@ from rota.manager.peers.peer import Peer
 from rota.manager.peers.runners import Runners
 from rota.manager.requests.credentials import Credentials
 from rota.manager.views.status import ManagerStatus
+from rota.store.base import Store
 from rota.store.home.backup import back_up
 from rota.wire import codec
 from rota.wire import messages as m
@@ -49,6 +50,7 @@ class ManagerControl:
         self,
         deployment: Deployment,
         world: World,
+        store: Store,
         *,
         turns: TurnLoop,
         runners: Runners,
@@ -60,6 +62,7 @@ class ManagerControl:
     ) -> None:
         self._deployment = deployment
         self._world = world
+        self._store = store
         self._turns = turns
         self._runners = runners
         self._gateway = gateway
@@ -160,7 +163,7 @@ class ManagerControl:
         home, path, force = self._deployment.home.path, ask.args.get("path", ""), ask.args.get("force") == "true"
         # Not one of the readers: a large copy takes long, and they are few.
         made = await loop.run_in_executor(
-            None, lambda: back_up(home, path, force=force, in_use=True, progress=progress)
+            None, lambda: back_up(home, path, force=force, store=self._store, progress=progress)
         )
         log.info("%s backed up %d jobs to %s", peer.user, made.jobs, made.path)
         return BackupView(made.path, made.bytes, made.jobs, made.generation)

@@ -22,7 +22,6 @@ from rota.errors import BadInput, EnvironmentFault, NotFound
 from rota.store.home import identity
 from rota.store.home.backup import utc_now
 from rota.store.home.home_lock import HomeLock
-from rota.store.home.restore import mark_leases
 from rota.store.sqlite import page_sums
 from rota.store.sqlite.database import (
     DATABASE,
@@ -33,6 +32,7 @@ from rota.store.sqlite.database import (
     damaged,
     deployment_in,
 )
+from rota.store.sqlite.restore import mark_leases
 
 #: What a copy must not inherit: credentials, and the original's runners with their attempts.
 _OF_THE_ORIGINAL: Final = ("tls", "tokens", "runners")

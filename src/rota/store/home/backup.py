@@ -1,9 +1,7 @@
-"""Backs up the database while a manager writes to it.
+"""Backs up the store of a home to a new file.
 
-SQLite copies it page by page under one read transaction. The copy is therefore one consistent state, commits go on
-meanwhile, and the copy never has to start over. (`VACUUM INTO` would rebuild the whole file and report no
-progress.) The copy is written under a temporary name, verified and synced, and only then renamed. A killed process
-may leave the temporary file, but never a partial backup under the final name.
+The store writes its copy under a temporary name. It is synced, and only then renamed: a killed process may leave
+the temporary file, but never a partial backup under the final name.
 """
 
 from __future__ import annotations
@@ -12,41 +10,21 @@ import contextlib
 import errno
 import os
 import secrets
-import sqlite3
 import stat
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 from msgspec import Struct
 
-from rota.errors import BadInput, EnvironmentFault, NotFound, RotaError, StoreFull, StoreRefused
-from rota.store.home.directories import sync_directory
-from rota.store.sqlite.database import (
-    DATABASE,
-    MARKER,
-    check_closed,
-    check_file,
-    check_log,
-    deployment_in,
-    is_ours,
-)
+from rota.errors import BadInput
+from rota.home import Home
+from rota.store.base import Progress, Store
+from rota.store.home.directories import MARKER, cannot_write, sync_directory, sync_file
+from rota.store.opening import closed_store, default_url, is_backup
 
-#: Pages copied per step: about a megabyte. Progress is reported, and the copy can be stopped, between steps.
-_PAGES: Final = 256
-#: The copy is synced every so many steps, so that the disk never has to flush all of it at once.
-_SYNC_EVERY: Final = 64
-_TELL_EVERY_S: Final = 0.1
 _SIDE_FILES: Final = ("-wal", "-shm", "-journal")
-#: When the backup was made, in `meta` of the copy.
-BACKED_UP_AT: Final = "backed_up_at"
-
-#: Called with the completed fraction (0 to 1); raises to stop.
-Progress = Callable[[float], None]
 
 
 class Backup(Struct, frozen=True):
@@ -62,41 +40,32 @@ def nothing_to_tell(_share: float) -> None:
     """Ignores progress."""
 
 
-def back_up(home: Path, target: str, *, force: bool, in_use: bool, progress: Progress = nothing_to_tell) -> Backup:
-    """Copy the database of a home to a new file. Blocks. `in_use`: a manager has it open, and goes on
-    writing; otherwise the caller holds the manager's lock.
+def back_up(
+    home: Path,
+    target: str,
+    *,
+    force: bool,
+    store: Store | None = None,
+    url: str = "",
+    progress: Progress = nothing_to_tell,
+) -> Backup:
+    """Copy the store of a home to a new file. Blocks. `store`: open, and goes on being written to. Without it the
+    caller holds the lock of the home, and `url` says where its store is if not in the usual place.
 
     Raises what is wrong with `target`, `NotFound` if there is no database, or what `progress` raises; then
     nothing is left behind.
     """
     path = _checked(home, target, force=force)
-    source = home / DATABASE
-    if not source.exists():
-        raise NotFound(f"there is no database in {home}", hint="is ROTA_HOME (or --home) the right one?")
-    check_file(source)
-    if not in_use:
-        check_closed(home)
-        check_log(home)
-    with _draft_of(path) as draft, _told_plainly(path):
-        # Only the manager may checkpoint its log; without a manager it is done here.
-        uri = f"file:{quote(str(source))}?mode={'ro' if in_use else 'rw'}"
-        with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as origin:
-            origin.execute("BEGIN")  # one state for the copy and for what is said about it
-            jobs, generation = _facts(origin)
-            _copy(origin, draft, progress)
-            origin.execute("ROLLBACK")
-        with closing(_alone(draft)) as copy:
-            copy.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (BACKED_UP_AT, utc_now()))
-            if (verdict := copy.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
-                raise StoreRefused(
-                    f"the copy of {source} is damaged ({' '.join(str(verdict).split())})",
-                    hint="so is the database, or the disk; keep older backups, and run 'rota doctor'",
-                    code="damaged",
-                )
-        size = sync_file(draft)
-        progress(1.0)
-        give_name(draft, path, force=force)
-    return Backup(str(path), size, jobs, generation)
+    source = closed_store(url or default_url(home)) if store is None else store
+    with _draft_of(path) as draft:
+        try:
+            made = source.back_up(draft, target=path, progress=progress)
+            size = sync_file(draft)
+            progress(1.0)
+            give_name(draft, path, force=force)
+        except OSError as error:
+            raise cannot_write(path, error) from None
+    return Backup(str(path), size, made.jobs, made.generation)
 
 
 def _checked(home: Path, target: str, *, force: bool) -> Path:
@@ -127,7 +96,7 @@ def _checked(home: Path, target: str, *, force: bool) -> Path:
 def _check_replaceable(path: Path) -> None:
     """Raises `BadInput` unless the path is free or holds an empty file or a Rota database: a user with the right
     to make backups must not be able to overwrite other files."""
-    if path.name == DATABASE and (path.parent / MARKER).exists():
+    if path == Home(path.parent).database and (path.parent / MARKER).exists():
         raise BadInput(f"{path} is the database of a deployment", hint="choose another name")
     try:
         # Do not follow a symbolic link or block on a pipe.
@@ -142,7 +111,7 @@ def _check_replaceable(path: Path) -> None:
         head = os.pread(handle, 100, 0) if regular else b""
     finally:
         os.close(handle)
-    if not regular or (head and not is_ours(head)):
+    if not regular or (head and not is_backup(head)):
         raise BadInput(
             f"{path} is not a backup of Rota, and is not replaced", hint="choose another name, or remove it first"
         )
@@ -166,93 +135,6 @@ def _draft_of(path: Path) -> Iterator[Path]:
         for suffix in ("", *_SIDE_FILES):
             with contextlib.suppress(OSError):
                 os.unlink(f"{draft}{suffix}")
-
-
-@contextlib.contextmanager
-def _told_plainly(path: Path) -> Iterator[None]:
-    """Translates errors of the system and of SQLite for people."""
-    try:
-        yield
-    except RotaError:
-        raise
-    except OSError as error:
-        raise cannot_write(path, error) from None
-    except sqlite3.Error as error:
-        raise _failure(path, error) from None
-
-
-def cannot_write(path: Path, error: OSError) -> RotaError:
-    """Explains a failed write."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StoreFull(f"there is no room for {path}", hint="free some space, or choose another disk")
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return EnvironmentFault(
-            f"{path} cannot be written: {error.strerror}",
-            hint="choose a directory in which the manager's user may write",
-        )
-    return EnvironmentFault(f"{path} cannot be written: {error.strerror or error}", hint="choose another place")
-
-
-def _failure(path: Path, error: sqlite3.Error) -> RotaError:
-    full_code = getattr(error, "sqlite_errorcode", 0)
-    code = full_code & 0xFF
-    if code == sqlite3.SQLITE_FULL or full_code == sqlite3.SQLITE_IOERR_SHMSIZE:
-        return StoreFull(f"there is no room for {path}", hint="free some space, or choose another disk")
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return StoreRefused(
-            f"the database is damaged ({error})", hint="keep it, and restore an older backup", code="damaged"
-        )
-    return EnvironmentFault(f"{path} could not be written: {error}", hint="check the disk")
-
-
-def _facts(origin: sqlite3.Connection) -> tuple[int, int]:
-    """The number of jobs, without uploads in progress, and the number of the manager's start."""
-    (jobs,) = origin.execute(
-        "SELECT count(*) - (SELECT count(*) FROM submissions AS s CROSS JOIN jobs AS j WHERE s.answer IS NULL"
-        " AND j.id BETWEEN s.low AND s.high AND j.in_submission = s.n) FROM jobs"
-    ).fetchone()
-    row = origin.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
-    return jobs, int(row[0]) if row else 0
-
-
-def _copy(origin: sqlite3.Connection, draft: Path, progress: Progress) -> None:
-    told_at, steps = float("-inf"), 0
-
-    def step(_status: int, remaining: int, total: int) -> None:
-        nonlocal told_at, steps
-        steps += 1
-        if steps % _SYNC_EVERY == 0:
-            os.fdatasync(handle)
-        now = time.monotonic()
-        if now - told_at >= _TELL_EVERY_S:
-            told_at = now
-            progress((total - remaining) / total if total else 0.0)
-
-    handle = os.open(draft, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        with closing(_alone(draft)) as copy:
-            origin.backup(copy, pages=_PAGES, progress=step)
-    finally:
-        os.close(handle)
-
-
-def _alone(draft: Path) -> sqlite3.Connection:
-    """A connection to a file that only this process uses and syncs itself: it needs no shared memory and no locks,
-    which not every file system has."""
-    uri = f"file:{quote(str(draft))}?mode=rw&vfs=unix-none"
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
-    connection.executescript("PRAGMA locking_mode=EXCLUSIVE; PRAGMA synchronous=OFF; PRAGMA cache_size=-4096;")
-    return connection
-
-
-def sync_file(path: Path) -> int:
-    """Sync a file and return its size."""
-    handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-        return os.fstat(handle).st_size
-    finally:
-        os.close(handle)
 
 
 def give_name(draft: Path, path: Path, *, force: bool) -> None:
@@ -284,8 +166,5 @@ def default_name(deployment: str) -> str:
 
 
 def deployment_of(home: Path) -> str:
-    """The name of the deployment that the database belongs to. The caller holds the manager's lock."""
-    path = home / DATABASE
-    check_file(path)
-    with _told_plainly(path), closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True)) as database:
-        return deployment_in(database)
+    """The name of the deployment to which the store of a home belongs. The caller holds the lock of the home."""
+    return closed_store(default_url(home)).deployment()

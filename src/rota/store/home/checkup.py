@@ -12,11 +12,11 @@ from urllib.parse import quote
 
 from rota.core.output.output_report import PRUNED
 from rota.errors import StoreFailed, StoreRefused
+from rota.store.home.directories import MARKER
 from rota.store.segments import MESSAGES, check_all
 from rota.store.sqlite import page_sums
 from rota.store.sqlite.database import (
     DATABASE,
-    MARKER,
     check_closed,
     check_file,
     check_log,

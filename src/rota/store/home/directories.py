@@ -1,9 +1,16 @@
-"""Replaces files of a home atomically, and makes directory entries durable."""
+"""Replaces files of a home atomically, makes files and directory entries durable, and explains failed writes."""
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
+from typing import Final
+
+from rota.errors import EnvironmentFault, RotaError, StoreFull
+
+#: A file that says that there is, or was, a store in this home.
+MARKER: Final = "deployment"
 
 
 def sync_directory(path: Path) -> None:
@@ -24,3 +31,25 @@ def put_whole(path: Path, data: bytes) -> None:
     with os.fdopen(handle, "wb") as file:
         file.write(data)
     draft.replace(path)
+
+
+def sync_file(path: Path) -> int:
+    """Sync a file and return its size."""
+    handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+        return os.fstat(handle).st_size
+    finally:
+        os.close(handle)
+
+
+def cannot_write(path: Path, error: OSError) -> RotaError:
+    """Explains a failed write."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreFull(f"there is no room for {path}", hint="free some space, or choose another disk")
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return EnvironmentFault(
+            f"{path} cannot be written: {error.strerror}",
+            hint="choose a directory in which the manager's user may write",
+        )
+    return EnvironmentFault(f"{path} cannot be written: {error.strerror or error}", hint="choose another place")

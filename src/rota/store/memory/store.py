@@ -6,6 +6,7 @@ import base64
 from array import array
 from collections.abc import Collection, Mapping
 from copy import deepcopy
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -17,7 +18,8 @@ from rota.core.rows import EventRow, HostStateRow, KnownJob, ObservationRow, Sub
 from rota.core.stored import StoredAttempt, StoredJob, StoreSnapshot, output_of
 from rota.errors import NotFound, StoreFull
 from rota.store import json_columns
-from rota.store.base import Accounts, Brief, Clause, Order, Point, RunningAttempt, StoredOutput
+from rota.store.base import Accounts, BackedUp, Brief, Clause, Order, Point, Progress, RunningAttempt, StoredOutput
+from rota.store.memory.backup import write_backup
 from rota.store.memory.past import past_attempts, past_sum
 from rota.store.memory.selection import in_order, is_found, matching
 from rota.store.memory.snapshot import load
@@ -226,6 +228,9 @@ class MemoryStore:
     def pruned(self, segments: Collection[str]) -> set[str]:
         with self._lock:
             return self.tables.pruned.intersection(segments)
+
+    def back_up(self, draft: Path, *, target: Path, progress: Progress) -> BackedUp:
+        return write_backup(self.tables, draft, progress)
 
     def close(self) -> None:
         """Does nothing: no resource is held."""

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from copy import copy
 
+from msgspec import Struct
+
 from rota.core.accounts.accounting import MINUTES_KEPT
 from rota.core.accounts.sums import AccountKey, AccountSums, HourAccount, MinuteRow, MinuteSums
 from rota.core.changes import Changes
 from rota.core.machines.host_usage import GONE
 from rota.core.rows import HostState, HostStateRow
+
+
+class StoredSums(Struct):
+    """The sums in a backup."""
+
+    accounts: list[tuple[AccountKey, AccountSums]]
+    minutes: dict[int, MinuteSums]
+    host_states: dict[str, dict[int, str]]
 
 
 class MemorySums:
@@ -18,6 +28,15 @@ class MemorySums:
         self._accounts: dict[AccountKey, AccountSums] = {}
         self._minutes: dict[int, MinuteSums] = {}
         self._host_states: dict[str, dict[int, str]] = {}
+
+    def stored(self) -> StoredSums:
+        """Everything, as a backup holds it."""
+        return StoredSums(list(self._accounts.items()), self._minutes, self._host_states)
+
+    def restore(self, stored: StoredSums) -> None:
+        """Replace everything by what a backup holds."""
+        self._accounts, self._minutes = dict(stored.accounts), stored.minutes
+        self._host_states = stored.host_states
 
     def add(self, changes: Changes) -> None:
         for key, more in changes.accounts.items():

@@ -22,14 +22,13 @@ from rota.boot import boot_id
 from rota.errors import StoreRefused
 from rota.home import Home
 from rota.store.base import Approve
-from rota.store.home.directories import sync_directory
+from rota.store.home.directories import MARKER, sync_directory
 from rota.store.sqlite import log_check, page_sums
 from rota.store.sqlite.statements import migrations
 
 #: "Rota" in ASCII, at offset 68 of the file.
 APPLICATION_ID: Final = 0x526F7461
 DATABASE: Final = "rota.db"
-MARKER: Final = "deployment"
 
 #: After a crash a file up to this size is read completely. Checking a larger one would delay the start by seconds;
 #: `load` reads every job's row and refuses damage it meets.

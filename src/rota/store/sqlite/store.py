@@ -20,10 +20,11 @@ from rota.core.accounts.accounting import MINUTES_KEPT
 from rota.core.changes import Changes
 from rota.core.stored import OBSERVATIONS, StoreSnapshot
 from rota.errors import Bug, StoreFailed, StoreFull
-from rota.store.base import Approve
+from rota.store.base import Approve, BackedUp, Progress
 from rota.store.home.files import Ballast, prepare_home
 from rota.store.past import Places
 from rota.store.sqlite import page_sums
+from rota.store.sqlite.backup import copy_database
 from rota.store.sqlite.batch import Batch, encode
 from rota.store.sqlite.database import DATABASE, open_database, settle
 from rota.store.sqlite.keys import RUN, Keys
@@ -116,6 +117,9 @@ class SqliteStore(SqlitePast):
         if not self._ballast.held and self._clock() >= self._refill_at:
             self._refill()
         return free >= self._reserve + _BYTES_PER_LIVE_JOB * live_jobs
+
+    def back_up(self, draft: Path, *, target: Path, progress: Progress) -> BackedUp:
+        return copy_database(self._home, draft, target=target, in_use=True, progress=progress)
 
     def close(self) -> None:
         if self._closed:

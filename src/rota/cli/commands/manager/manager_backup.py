@@ -13,7 +13,8 @@ from rota.cli.render.printing import confirmed, print_err, print_out, redraw, wi
 
 if TYPE_CHECKING:
     from rota.cli.render.text import SafeText
-    from rota.store.home.restore import Found, Restored
+    from rota.store.base import Found
+    from rota.store.home.restore import Restored
 
 
 @command("backup")
@@ -81,7 +82,7 @@ def _by_ourselves(call: Invocation, file: str | None, *, force: bool) -> dict[st
     line = _Percent(call)
     try:
         path = _target(file, deployment_of(home.path) if _needs_name(file) else "")
-        made = back_up(home.path, path, force=force, in_use=False, progress=line.show)
+        made = back_up(home.path, path, force=force, progress=line.show)
     finally:
         line.clear()
         lock.release()
