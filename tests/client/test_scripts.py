@@ -13,6 +13,7 @@ from rota.client import scripts, submission
 from rota.client.intake import from_bytes
 from rota.core.fields.table import FIELDS
 from rota.core.fields.values import MAX_COMMAND
+from rota.core.jobs.command import brief
 from rota.errors import BadInput
 
 
@@ -34,6 +35,11 @@ def read(text: str, name: str = "job.sh") -> scripts.Script:
 def test_a_shell_gets_the_text(first: str, begin: list[str]) -> None:
     text = f"{first}\necho $1"
     assert read(text).command(["a b"]) == [*begin, text, "job.sh", "a b"]
+
+
+@pytest.mark.parametrize("first", ["#!/bin/bash -e", "#!/usr/bin/env python3", "#!/usr/bin/awk -f", "#", "#ROTA -n x"])
+def test_a_script_is_shown_by_its_name_and_arguments(first: str) -> None:
+    assert brief(read(f"{first}\nrun").command(["a b", "-c"])) == "script job.sh 'a b' -c"
 
 
 @pytest.mark.parametrize("size", [100, 100_000])

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from rows import SPEC, a_world, an_add, attempt_row, changes, end_row, job_row, key_of, state_row
 
+from rota.core.jobs.command import command_to_text
 from rota.core.jobs.job import After, Condition
 from rota.core.output.output_blocks import Output
 from rota.core.output.output_report import OutputReport
@@ -229,6 +230,18 @@ def test_clauses_find_count_and_tally_the_same_jobs(store, clauses, ids):
     for job in store.jobs(ids):
         expected[job.group, job.state] = expected.get((job.group, job.state), 0) + 1
     assert store.tally(clauses) == expected
+
+
+def test_text_is_found_in_the_words_of_commands(store):
+    commands = [["sh", "-c", 'echo "a\\b"\n', "x,[y]"], 'echo "a', "\x01[echo", ["echo", "a"]]
+    made = an_add(1, 2, 3, 4)
+    made.jobs = [job_row(n, cmd=command_to_text(each)) for n, each in enumerate(commands, 1)]
+    store.commit(made)
+    for text, ids in {
+        "SH -c": [1], 'echo "A': [1, 2], "a\\b": [1], '"\n': [1], "x,[": [1], "[": [1, 3], ",": [1], "echo a": [4],
+        '"': [1, 2], "\x01": [3], "o": [1, 2, 3, 4], "y] ": [], "c echo": [1], "\\n": [],
+    }.items():  # fmt: skip
+        assert store.find([Clause(cmd_text=text)], above=0, limit=9) == ids, text
 
 
 def test_jobs_are_found_by_name_and_by_its_beginning(store):

@@ -19,13 +19,11 @@ from rota.client.fields.fields import checked
 from rota.core.fields.field import JobField
 from rota.core.fields.table import FIELDS
 from rota.core.fields.values import MAX_COMMAND, shown
+from rota.core.jobs.command import DESCRIPTOR, FROM_DESCRIPTOR
 from rota.errors import BadInput
 
 #: Shells take the text of a script as an argument: `bash -c TEXT NAME ARGUMENT…`.
 _SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"})
-#: Other interpreters want a file: they read the text from a descriptor, so that no file is left behind.
-_FROM_DESCRIPTOR: Final = 'text=$1; shift; exec "$@" 9<<END\n$text\nEND\n'
-_DESCRIPTOR: Final = "/dev/fd/9"
 
 #: A line with options for a scheduler.
 _DIRECTIVE: Final = re.compile(r"#(ROTA|SBATCH|BSUB|OAR|PBS)\b")
@@ -56,7 +54,7 @@ class Script(Struct, frozen=True):
             return ["/bin/sh", "-c", self.text, name, *words]
         if os.path.basename(_program(interpreter)) in _SHELLS:
             return [*interpreter, "-c", self.text, name, *words]
-        return ["/bin/sh", "-c", _FROM_DESCRIPTOR, name, self.text, *interpreter, _DESCRIPTOR, *words]
+        return ["/bin/sh", "-c", FROM_DESCRIPTOR, name, self.text, *interpreter, DESCRIPTOR, *words]
 
 
 def read(blocks: Iterable[bytes], *, source: str, name: str = "") -> Script:

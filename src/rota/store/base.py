@@ -91,7 +91,7 @@ class Clause(Struct, frozen=True, gc=False):
     group_prefix: str = ""  #: one of its groups begins like this
     name: str = ""
     name_prefix: str = ""
-    cmd_text: str = ""  #: text in the command, as encoded by `command_to_text`; compared `folded`
+    cmd_text: str = ""  #: text in the command as `one_line` has it; compared `folded`
     exits: tuple[int, int] | None = None  #: the newest attempt ended with an exit code in this range
     before: float = 0.0  #: ended, or was submitted if it has not ended, before this moment; 0: any time
 

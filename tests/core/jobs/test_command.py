@@ -64,6 +64,23 @@ def test_a_text_and_a_list_are_shown_and_measured() -> None:
     assert command.with_parameters(["run"], "a 'b c'") == ["run", "a", "b c"]
 
 
+@pytest.mark.parametrize(
+    ("cmd", "expected"),
+    [
+        ("echo  a", "echo  a"),
+        (["echo", "a b"], "echo 'a b'"),
+        ("\n# about it\n  set -e\nmake\n", "set -e …"),
+        ("make\n", "make"),
+        ("# nothing\n#else", "# nothing …"),
+        (["python3", "-c", "import x\nx.run()", "a b"], "python3 -c 'import x …' 'a b'"),
+        (["sh", "-c", "cd x\nmake"], "sh -c 'cd x …'"),
+        (["bash", "-c", "#!/bin/bash\nmake"], "bash -c 'make …'"),
+    ],
+)
+def test_a_command_of_several_lines_has_a_brief_form(cmd: Command, expected: str) -> None:
+    assert command.brief(cmd) == expected
+
+
 def test_an_object_is_left_for_another_kind() -> None:
     """Neither messages nor the store take an object for a command of today, so that it can become one."""
     forms = {type(json.loads(json.dumps(sample))) for sample in ("x", ["x"])}

@@ -118,6 +118,13 @@ def command_text(cmd: Command) -> SafeText:
     return harmless(shell_line(cmd))
 
 
+def brief_command(cmd: Command) -> SafeText:
+    """A command for a row of a table, where the text of a script has no room."""
+    from rota.core.jobs.command import brief
+
+    return harmless(brief(cmd))
+
+
 def is_terminal(stream: TextIO) -> bool:
     try:
         return stream.isatty()

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from rota.cli.render.job_text import exit_text, ran_s
 from rota.cli.render.status_text import done, done_parts, left_text, rate_text, span_text
-from rota.cli.render.text import cells, command_text, harmless
+from rota.cli.render.text import brief_command, cells, harmless
 from rota.core.jobs.reason_texts import sentence
 from rota.units import about_duration, about_size
 
@@ -105,7 +105,7 @@ def command(job: JobView) -> Text:
     text = Text(no_wrap=True, overflow="ellipsis")
     if job.name:
         text.append(harmless(job.name[:_LONG]), style="bold").append("  ")
-    return text.append(command_text(job.cmd)[:_LONG])
+    return text.append(brief_command(job.cmd)[:_LONG])
 
 
 def plain(words: str, style: str = "", *, right: bool = False) -> Text:

@@ -13,7 +13,7 @@ module, only what starts commands and what finds their programs asks for the kin
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Final, assert_never
 
 import msgspec
 
@@ -23,6 +23,9 @@ Command = str | list[str]
 #: Marks of stored commands: JSON follows, and a text that happens to begin with a mark.
 _JSON, _TEXT = "\x01", "\x02"
 _SEPARATOR = b"\0"
+#: How a script reaches an interpreter that wants a file: it reads the text from a descriptor, so that no file is left.
+FROM_DESCRIPTOR: Final = 'text=$1; shift; exec "$@" 9<<END\n$text\nEND\n'
+DESCRIPTOR: Final = "/dev/fd/9"
 _arguments = msgspec.json.Decoder(list[str])
 
 
@@ -86,6 +89,36 @@ def shell_line(cmd: Command) -> str:
 
         return join(cmd)
     assert_never(cmd)
+
+
+def brief(cmd: Command) -> str:
+    """A command for a row of a table: a script by its name and arguments, other long text by its first line."""
+    if not any("\n" in text for text in texts_of(cmd)):
+        return shell_line(cmd)
+    if isinstance(cmd, str):
+        return _first_line(cmd)
+    called = _script_call(texts_of(cmd))
+    return shell_line(["script", *called] if called else [_first_line(text) for text in texts_of(cmd)])
+
+
+def _first_line(text: str) -> str:
+    """The first line that is neither blank nor a comment, and a mark if there are others."""
+    if "\n" not in text:
+        return text
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    first = next((line for line in lines if not line.startswith("#")), lines[0] if lines else "")
+    return f"{first} …" if len(lines) > 1 else first
+
+
+def _script_call(words: list[str]) -> list[str]:
+    """The name and arguments of a script that was submitted with its text; none: it is another command."""
+    at = words.index("-c") + 1 if "-c" in words else len(words)
+    if len(words) < at + 2:
+        return []
+    text, name, *arguments = words[at:]
+    if text == FROM_DESCRIPTOR and DESCRIPTOR in arguments:
+        return [name, *arguments[arguments.index(DESCRIPTOR) + 1 :]]
+    return [name, *arguments] if text.startswith("#!") or words[: at - 1] == ["/bin/sh"] else []
 
 
 def with_parameters(cmd: Command, line: str) -> Command:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rota.core.jobs.command import Command, one_line
+from rota.core.jobs.command import Command, brief
 from rota.core.jobs.job import After, Condition, Parent, Spec
 from rota.core.states import State
 from rota.core.stored import StoredJob
@@ -110,4 +110,4 @@ def graph_view(id: int, world: World, store: Store, specs: dict[int, Spec]) -> G
 
 
 def _command(cmd: Command) -> str:
-    return one_line(cmd)[:80]
+    return brief(cmd)[:80]

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from rota.core.jobs.command import command_to_text
+from rota.core.jobs.command import one_line
 from rota.core.jobs.job import Job, Spec
 from rota.core.jobs.report_groups import has_prefix, is_in, names_of
 from rota.manager.views.selectors import is_range
@@ -101,7 +101,7 @@ def matches(clause: Clause, job: Job, hosts: tuple[str, ...], exit_code: int | N
         and (not clause.array or _in_array(clause, job))
         and (clause.exits is None or (exit_code is not None and clause.exits[0] <= exit_code <= clause.exits[1]))
         and (not clause.before or (job.submitted_at if job.ended_at is None else job.ended_at) < clause.before)
-        and (not clause.cmd_text or _finder(clause.cmd_text)(command_to_text(job.cmd)) is not None)
+        and (not clause.cmd_text or _finder(clause.cmd_text)(one_line(job.cmd)) is not None)
     )
 
 

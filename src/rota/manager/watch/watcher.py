@@ -9,7 +9,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from rota.core.jobs.command import Command, shell_line
+from rota.core.jobs.command import Command, brief
 from rota.core.jobs.job import Outcome
 from rota.core.states import State
 from rota.core.world import World
@@ -169,7 +169,7 @@ class Watcher:
     ) -> m.Ended:
         out = err = b""
         live = (-1, -1)
-        shown = shell_line(cmd)[:4096]
+        shown = brief(cmd)[:4096]
         if outcome is None:
             return m.Ended(job, state, None, None, reason[0], reason[1], shown, attempt)
         whole = self._whole.pop(job, (0, -1, -1))

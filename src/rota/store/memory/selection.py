@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import msgspec
 
 from rota.core.attempts.parts import lease_hosts
-from rota.core.jobs.command import command_to_text
+from rota.core.jobs.command import one_line
 from rota.core.jobs.job import Spec
 from rota.core.jobs.report_groups import has_prefix, is_in
 from rota.core.stored import StoredAttempt, StoredJob
@@ -25,7 +25,7 @@ def matching(tables: MemoryTables, clauses: Sequence[Clause]) -> Iterator[Stored
 
 def is_found(job: StoredJob, search: str, named: Collection[int]) -> bool:
     """Is the text in its command, or its specification one of those named?"""
-    return not search or folded(search) in folded(command_to_text(job.cmd)) or job.spec_id in named
+    return not search or folded(search) in folded(one_line(job.cmd)) or job.spec_id in named
 
 
 def in_order(
@@ -61,7 +61,7 @@ def _matches(tables: MemoryTables, job: StoredJob, clause: Clause) -> bool:
         and (not clause.group_prefix or has_prefix(clause.group_prefix, job.group))
         and (clause.exits is None or (newest is not None and _is_within(newest.exit_code, (clause.exits,))))
         and (not clause.before or _last_moment(job) < clause.before)
-        and (not clause.cmd_text or folded(clause.cmd_text) in folded(command_to_text(job.cmd)))
+        and (not clause.cmd_text or folded(clause.cmd_text) in folded(one_line(job.cmd)))
     )
 
 

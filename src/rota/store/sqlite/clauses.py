@@ -25,8 +25,13 @@ _OTHER_HOST: Final = (
 
 _NEWEST: Final = "a.job = j.id AND a.number = j.attempt"
 
-#: Does the command contain a text? Like `folded`, `LIKE` ignores case for ASCII letters only.
-CONTAINS: Final = "j.cmd LIKE ? ESCAPE '\\'"
+#: A stored command as `one_line` has it (see `command_to_text`).
+_ONE_LINE: Final = (
+    "CASE unicode(j.cmd) WHEN 1 THEN (SELECT group_concat(value, ' ') FROM json_each(substr(j.cmd, 2)))"
+    " WHEN 2 THEN substr(j.cmd, 2) ELSE j.cmd END"
+)
+#: Characters that differ in stored commands: those between the words, and those that JSON escapes.
+_ENCODED: Final = frozenset(' ,[]"\\') | frozenset(map(chr, range(32)))
 
 
 class JobsPart(msgspec.Struct, frozen=True):
@@ -143,7 +148,7 @@ def _part(connection: sqlite3.Connection, clause: Clause, *, above: int, also: s
         terms.append("coalesce(j.ended_at, j.submitted_at) < ?")
         params.append(clause.before)
     if clause.cmd_text:
-        terms.append(CONTAINS)
+        terms.append(contains(clause.cmd_text))
         params.append(pattern(clause.cmd_text))
     if low > 1 or high < _TOP:
         terms.append("j.id BETWEEN ? AND ?")
@@ -160,8 +165,15 @@ def _of_specs(clause: Clause) -> Iterator[tuple[str, str]]:
         yield "instr(char(10) || (spec ->> 'name'), char(10) || ?) = 1", clause.name_prefix
 
 
+def contains(text: str) -> str:
+    """The condition that a command contains a text, given its `pattern`."""
+    # Like `folded`, `LIKE` ignores case for ASCII letters only. Commands are decoded only if that can matter.
+    command = "j.cmd" if _ENCODED.isdisjoint(text) else _ONE_LINE
+    return f"({command}) LIKE ? ESCAPE '\\'"
+
+
 def pattern(text: str) -> str:
-    """What `CONTAINS` is given for a text."""
+    """What `contains` is given for a text."""
     if "\0" in text:
         return ""  # no command contains it, and `LIKE` would end the text there
     for sign in "\\%_":

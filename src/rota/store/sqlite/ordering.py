@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from rota.store.base import Order
-from rota.store.sqlite.clauses import CONTAINS, JobsPart, pattern
+from rota.store.sqlite.clauses import JobsPart, contains, pattern
 
 Params = list[str | int | float | bytes]
 
@@ -44,7 +44,7 @@ def searched(part: JobsPart, search: str, named: Collection[int]) -> JobsPart:
     """The jobs of a part with this text in the command, or with one of the named specifications."""
     if not search:
         return part
-    found = CONTAINS
+    found = contains(search)
     params: tuple[str | int | float, ...] = (*part.params, pattern(search))
     if named:
         found = f"({found} OR j.spec IN (SELECT value FROM json_each(?)))"

@@ -14,6 +14,10 @@ def test_scripts_run_as_one_job(shared: Deployment) -> None:
     done = shared.rota("run", "--script", "job.sh", "--cpus", "1", "--", "a b")
     assert (done.returncode, done.stdout) == (3, "job.sh: 1 a b, x y, fine, 1, bash\n")
     assert "ignored" not in done.stderr
+    # Rows have no room for its text; 'show' has.
+    assert "failed (exit 3): script job.sh 'a b' " in done.stderr
+    assert shared.ok("jobs", "name=fine").splitlines()[1].endswith("script job.sh 'a b'")
+    assert "BASH_VERSION" in shared.ok("show", "last")
     assert shared.json("jobs", "@job.s*,name=fine,exit=3,cmd~BASH_VERSION")["total"] == 1
     assert "no group begins with 'job.x'" in shared.rota("kill", "@job.x*").stderr
     assert "'x' is not an exit code" in shared.rota("jobs", "exit=x").stderr

@@ -61,7 +61,7 @@ def _table(found: list[JobView]) -> SafeText:
     from datetime import UTC, datetime
 
     from rota.cli.render.job_text import exit_text
-    from rota.cli.render.text import command_text, harmless, table
+    from rota.cli.render.text import brief_command, harmless, table
 
     now = datetime.now(UTC)
     own = _telling(found)
@@ -75,7 +75,7 @@ def _table(found: list[JobView]) -> SafeText:
             str(job.attempt),
             exit_text(job),
             _time(job, now),
-            command_text(job.cmd),
+            brief_command(job.cmd),
         ]
         for job in found
     ]
