@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from rota.errors import RotaError
 
 
+def __dir__() -> list[str]:
+    """What completion offers before it is loaded."""
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     """Load the client on first use, because the runner must start fast."""
     if name in {"AsyncClient", "Client", "connect", "connect_async"}:

@@ -112,6 +112,7 @@ def test_quiet_prints_ids_only(shared: Deployment) -> None:
         (["completion"], 2, "missing argument SHELL; give one of bash, zsh, fish"),
         (["add", "nosuchfile"], 2, "cannot read nosuchfile"),
         (["add", "."], 2, "cannot read ."),
+        (["add", "--script", "nosuchfile"], 2, "rota: cannot read nosuchfile: No such file or directory; give"),
         (["add", "--"], 2, "there is no command after '--'"),
         (["add", "file", "--", "true"], 2, "both a file and a command"),
         (["add", "--mem", "500", "--", "true"], 2, "--mem: '500' has no unit; write 500M"),

@@ -37,7 +37,7 @@ def test_a_shell_gets_the_text(first: str, begin: list[str]) -> None:
     assert read(text).command(["a b"]) == [*begin, text, "job.sh", "a b"]
 
 
-@pytest.mark.parametrize("first", ["#!/bin/bash -e", "#!/usr/bin/env python3", "#!/usr/bin/awk -f", "#", "#ROTA -n x"])
+@pytest.mark.parametrize("first", ["#!/bin/bash -e", "#!/usr/bin/env python3", "#!/usr/bin/awk -f", "#", "#ROTA"])
 def test_a_script_is_shown_by_its_name_and_arguments(first: str) -> None:
     assert brief(read(f"{first}\nrun").command(["a b", "-c"])) == "script job.sh 'a b' -c"
 
@@ -100,8 +100,9 @@ def test_a_bad_option_is_refused_with_its_line(line: str, message: str) -> None:
     [
         (b" \n", "the script is empty"),
         (b"echo \xff", "is not valid UTF-8"),
-        (b"\x7fELF\0", "contains a NUL byte; run it by its path: rota add -- job.sh"),
-        (b"x" * (MAX_COMMAND + 1), "run it by its path: rota add -- job.sh"),
+        (b"\x7fELF\0", "contains a NUL byte; run it by its path: rota add -- ./job.sh"),
+        (b"x" * (MAX_COMMAND + 1), "run it by its path: rota add -- /bin/sh job.sh"),
+        (b"#!/usr/bin/env python3\n'\xff'", "run it by its path: rota add -- /usr/bin/env python3 job.sh"),
     ],
 )
 def test_what_is_no_script_is_refused(data: bytes, message: str) -> None:

@@ -50,3 +50,26 @@ export const byName = new Intl.Collator("en", { numeric: true }).compare;
 export const plural = (n: number, one: string, many = `${one}s`): string => `${count(n)} ${n === 1 ? one : many}`;
 export const percent = (part: number, whole: number): string => (whole > 0 ? `${Math.round((100 * part) / whole)} %` : "–");
 export const command = (cmd: string | string[]): string => (typeof cmd === "string" ? cmd : cmd.join(" "));
+
+/** A command for a row, as `rota jobs` has it: a script by its name and arguments, other long text by its first line. */
+export function brief(cmd: string | string[]): string {
+  if (typeof cmd === "string") return firstLine(cmd);
+  const called = cmd.some((word) => word.includes("\n")) ? scriptCall(cmd) : [];
+  return called.length ? `script ${called.join(" ")}` : cmd.map(firstLine).join(" ");
+}
+/** The first line that is neither blank nor a comment, and a mark if there are others. */
+function firstLine(text: string): string {
+  if (!text.includes("\n")) return text;
+  const lines = text.split("\n").map((line) => line.trim()).filter(Boolean);
+  const first = lines.find((line) => !line.startsWith("#")) ?? lines[0] ?? "";
+  return lines.length > 1 ? `${first} …` : first;
+}
+/** The name and arguments of a script that was submitted with its text; none: it is another command. */
+function scriptCall(words: string[]): string[] {
+  const at = words.indexOf("-c");
+  const [text, name, ...rest] = at < 0 ? [] : words.slice(at + 1);
+  if (text === undefined || name === undefined) return [];
+  const file = rest.indexOf("/dev/fd/9");
+  if (text.startsWith("text=$1; shift; exec ") && file >= 0) return [name, ...rest.slice(file + 1)];
+  return text.startsWith("#!") || (at === 1 && words[0] === "/bin/sh") ? [name, ...rest] : [];
+}

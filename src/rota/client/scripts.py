@@ -59,8 +59,13 @@ class Script(Struct, frozen=True):
 
 def read(blocks: Iterable[bytes], *, source: str, name: str = "") -> Script:
     """The script in these blocks of a file, or of stdin, which has no name. Raises `BadInput`."""
+    data = b""
+    for block in blocks:
+        data += block
+        if len(data) > MAX_COMMAND:
+            break
     try:
-        text = _text(blocks, path=source if name else "./script")
+        text = _text(data, path=source if name else "./script")
         options = _options(text)
     except BadInput as error:
         raise error.at(source=source) from None
@@ -68,15 +73,12 @@ def read(blocks: Iterable[bytes], *, source: str, name: str = "") -> Script:
     return Script(source, name, text, options, tuple(others))
 
 
-def _text(blocks: Iterable[bytes], *, path: str) -> str:
-    data = b""
-    by_path = f"run it by its path: rota add -- {path}"
-    for block in blocks:
-        data += block
-        if len(data) > MAX_COMMAND:
-            raise BadInput(
-                f"a script may have {MAX_COMMAND} bytes at most, because it is stored with the job", hint=by_path
-            )
+def _text(data: bytes, *, path: str) -> str:
+    by_path = f"run it by its path: rota add -- {_call(data, path)}"
+    if len(data) > MAX_COMMAND:
+        raise BadInput(
+            f"a script may have {MAX_COMMAND} bytes at most, because it is stored with the job", hint=by_path
+        )
     try:
         text = data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
@@ -86,6 +88,12 @@ def _text(blocks: Iterable[bytes], *, path: str) -> str:
     if not text.strip():
         raise BadInput("the script is empty", hint="give another file")
     return text
+
+
+def _call(data: bytes, path: str) -> str:
+    """What to type to run a file by its path, also if it may not be executed itself."""
+    interpreter = _interpreter(data[:1000].decode(errors="replace")) or ([] if b"\0" in data else ["/bin/sh"])
+    return shlex.join([*interpreter, path if interpreter or "/" in path else f"./{path}"])
 
 
 def _directives(text: str) -> Iterator[tuple[int, str, str]]:

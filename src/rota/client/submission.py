@@ -80,7 +80,7 @@ def prepare_file(
     if script:
         from rota.client import scripts
 
-        read = scripts.read(read_file(name), source=shown(name), name=group_of(name))
+        read = scripts.read(read_file(name, "a script"), source=shown(name), name=group_of(name))
         base = base_wanted(read.defaults, group=group_of(name)).changed(read.options, text=True).changed(fields)
         return from_objects([read.command()], base), options_for(base, check=check, always_new=True, input=input)
     base = base_wanted(fields, group=group_of(name))
@@ -123,8 +123,8 @@ def shown(path: str) -> str:
     return path.encode("unicode_escape", "backslashreplace").decode("ascii") if not path.isprintable() else path
 
 
-def read_file(path: str) -> Iterator[bytes]:
-    """The blocks of a file. Raises `BadInput` when it cannot be read."""
+def read_file(path: str, what: str = "a file of commands, or '-'") -> Iterator[bytes]:
+    """The blocks of a file, which should be what it says. Raises `BadInput` when it cannot be read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY)
         try:
@@ -135,7 +135,7 @@ def read_file(path: str) -> Iterator[bytes]:
             os.close(descriptor)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise BadInput(f"cannot read {shown(path)}: {reason}", hint="give a file of commands, or '-'") from None
+        raise BadInput(f"cannot read {shown(path)}: {reason}", hint=f"give {what}") from None
 
 
 def read_descriptor(descriptor: int) -> Iterator[bytes]:

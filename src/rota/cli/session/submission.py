@@ -214,7 +214,9 @@ def _read_script(path: str, *, file: str | None, lines: bool) -> Script:
         script = scripts.read(submission.read_stdin(), source="stdin")
     else:
         name = submission.group_of(path)
-        script = scripts.read(submission.read_file(path), source=submission.shown(path), name=name)
+        script = scripts.read(
+            submission.read_file(path, "a script, or '-'"), source=submission.shown(path), name=name
+        )
     for other in script.others:
         print_err(
             f"rota: warning: {script.source} has {other} lines, which are ignored; write #ROTA lines instead"

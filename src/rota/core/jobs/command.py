@@ -23,7 +23,7 @@ Command = str | list[str]
 #: Marks of stored commands: JSON follows, and a text that happens to begin with a mark.
 _JSON, _TEXT = "\x01", "\x02"
 _SEPARATOR = b"\0"
-#: How a script reaches an interpreter that wants a file: it reads the text from a descriptor, so that no file is left.
+#: How a script reaches an interpreter that wants a file: as a descriptor, so that no file is left behind.
 FROM_DESCRIPTOR: Final = 'text=$1; shift; exec "$@" 9<<END\n$text\nEND\n'
 DESCRIPTOR: Final = "/dev/fd/9"
 _arguments = msgspec.json.Decoder(list[str])

@@ -2,7 +2,7 @@
 
 import { type MouseEvent, type ReactNode, memo } from "react";
 import type { JobView } from "../../api/types";
-import { command, duration, moment, size } from "../../format";
+import { brief, command, duration, moment, size } from "../../format";
 import { Link } from "../../router";
 import { ACTIVE, STUCK, WAITING } from "../../states";
 import { GroupLinks, groupsOf } from "../../ui/group_links";
@@ -87,7 +87,7 @@ export const Row = memo(function Row({ job, index, selected, current, now, pick,
           {job.at && WAITING.includes(job.state) && !STUCK.includes(job.state) ? <Reserved at={job.at} /> : null}
           {element ? <span className="tag num" title={`Element ${job.array_index} of array ${job.array_id}: ROTA_ARRAY_INDEX=${job.array_index}`}>{element}</span> : null}
           {job.name ? <b>{job.name}</b> : null}
-          <span className="mono">{text}</span>
+          <span className="mono">{brief(job.cmd)}</span>
         </Link>
       </span>
       <span role="cell" className="clip group" title={groupsOf(job).join(", ")}>

@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { get } from "../../api/client";
 import type { JobPage } from "../../api/types";
-import { command, duration, size } from "../../format";
+import { brief, command, duration, size } from "../../format";
 import { Link } from "../../router";
 import { element } from "../job/view";
 import { Card, Skeleton, StateBadge, Trouble } from "../../ui/parts";
@@ -34,7 +34,7 @@ export function Running({ ids, now }: { ids: number[]; now: number }): ReactNode
                 <tr key={job.id}>
                   <td><Link to={`/jobs/${job.id}`}>{job.id}</Link></td>
                   <td><StateBadge state={job.state} /></td>
-                  <td className="name"><div className="clip" title={command(job.cmd)}>{element(job) ? <span className="tag num">{element(job)}</span> : null} {job.name || command(job.cmd)}</div></td>
+                  <td className="name"><div className="clip" title={command(job.cmd)}>{element(job) ? <span className="tag num">{element(job)}</span> : null} {job.name || brief(job.cmd)}</div></td>
                   <td className="rare">{job.user}</td>
                   <td className="right rare">{job.size.cpus}</td>
                   <td className="right rare">{size(job.size.mem_bytes)}</td>
