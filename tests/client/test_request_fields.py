@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -258,6 +259,13 @@ def test_a_moment_that_is_none_or_over_is_refused(value: object, expected: str) 
         coming(value, now=NOW, local=local_seconds)
     assert expected in str(error.value)
     assert error.value.hint
+
+
+@pytest.mark.usefixtures("in_paris")
+def test_a_time_without_a_zone_means_what_the_caller_says() -> None:
+    tokyo = ZoneInfo("Asia/Tokyo")
+    at = parse_moment("2026-11-16T17:30", now=NOW, local=lambda date: date.replace(tzinfo=tokyo).timestamp())
+    assert at == datetime(2026, 11, 16, 8, 30, tzinfo=UTC).timestamp()
 
 
 def test_the_second_that_has_begun_is_not_over() -> None:
