@@ -13,9 +13,8 @@ from typing import Any
 
 from rota.manager.loop import startup
 
-#: Of these the loop makes use: room on the disk is asked of the file system, an environment that is not remembered
-#: is read when work is sent, and the store is closed when the loop is over.
-ALLOWED = {"can_accept", "env", "close"}
+#: The store is closed when the loop is over.
+ALLOWED = {"close"}
 
 
 class Checked:

@@ -63,6 +63,13 @@ class Library:
         self._remember(number, blob)
         return number
 
+    def remembers(self, number: int) -> bool:
+        """Is the environment with this number remembered? If so, it is for some time."""
+        if number not in self._blobs:
+            return False
+        self._blobs.move_to_end(number)
+        return True
+
     def blob(self, number: int, read: Callable[[int], bytes]) -> bytes:
         """The environment with this number; `read` finds one that is not remembered."""
         blob = self._blobs.get(number)

@@ -68,6 +68,41 @@ class Performer:
         self._figures = figures
         self._rates = rates
         self._failed = failed  #: told of bugs
+        self._environments: dict[int, bytes] = {}  #: read for the batch that is being committed
+
+    def to_read(self, effects: list[e.Effect]) -> Callable[[], None] | None:
+        """What has to be read, in another thread than the loop's, before these effects can be performed: the
+        environments that are not remembered and that a runner has not got. None: nothing, as for most."""
+        missing: set[int] = set()
+        joining: set[str] = set()  #: runners that are about to be admitted, and have got nothing
+        for effect in effects:
+            if isinstance(effect, e.SendRules):
+                joining.add(effect.runner)
+            elif isinstance(effect, e.SendWork | e.SendParts):
+                peer = None if effect.runner in joining else self._runners.peer_of(effect.runner)
+                for job in effect.jobs:
+                    if peer is not None and (job.spec_id in peer.specs or job.spec.env in peer.envs):
+                        continue
+                    if not self._library.remembers(job.spec.env):
+                        missing.add(job.spec.env)
+        if not missing:
+            return None
+        found: dict[int, bytes] = {}
+        self._environments = found
+
+        def read() -> None:
+            for number in missing:
+                try:
+                    found[number] = self._store.env(number)
+                except Exception:
+                    log.exception("the environment %d cannot be read", number)  # sending the work will fail
+
+        return read
+
+    def _environment(self, number: int) -> bytes:
+        """An environment that was read, or else must be read now, which `to_read` makes all but impossible."""
+        found = self._environments.get(number)
+        return self._store.env(number) if found is None else found
 
     def perform(self, effects: list[e.Effect]) -> None:
         """Perform effects in order. A failure of one does not keep the others from being performed."""
@@ -196,7 +231,7 @@ class Performer:
         if job.spec.env in peer.envs:
             return 0
         peer.envs.add(job.spec.env)
-        blob = self._library.blob(job.spec.env, self._store.env)
+        blob = self._library.blob(job.spec.env, self._environment)
         envs.append((job.spec.env, blob))
         return len(blob)
 

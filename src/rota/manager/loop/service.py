@@ -119,6 +119,7 @@ class Manager:
             awake=self._awake,
             figures=figures,
             decided=self._decided,
+            read_first=lambda effects: self._performer.to_read(effects),
             act=self._act,
             acted=self._acted,
             clock_moved=self._runners.clock_moved,
@@ -178,6 +179,7 @@ class Manager:
             store,
             writer=turns.writer,
             queries=queries,
+            readers=self._readers,
             gateway=self.gateway,
             more_attention=self._features.attention,
         )

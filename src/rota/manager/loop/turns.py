@@ -59,6 +59,7 @@ class TurnLoop:
         awake: AwakeClock,
         figures: Counters,
         decided: Callable[[], None],
+        read_first: Callable[[list[effects.Effect]], Callable[[], None] | None],
         act: Callable[[list[effects.Effect]], None],
         acted: Callable[[], None],
         clock_moved: Callable[[float], None],
@@ -69,6 +70,7 @@ class TurnLoop:
         self._awake = awake
         self._figures = figures
         self._decided = decided  #: called after each turn
+        self._read_first = read_first  #: what must be read before effects can be performed
         self._act = act  #: performs effects
         self._acted = acted  #: called when the effects of a batch were performed
         self._clock_moved = clock_moved
@@ -170,8 +172,9 @@ class TurnLoop:
             return
         batch, self._open = self._open, Batch()
         self._committing = batch
-        if batch.changes:
-            self.writer.submit(batch)
+        read = self._read_first(batch.effects)
+        if batch.changes or read is not None:
+            self.writer.submit(batch, then=read)
         else:
             self._on_committed(batch)
 

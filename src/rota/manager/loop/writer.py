@@ -51,7 +51,7 @@ class Writer:
         self._committed = committed
         self._failed = failed
         self._filled = filled
-        self._queue: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[Batch, Callable[[], None] | None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self.full = False  #: the disk is full and a batch waits for room
         self.commits = 0
@@ -62,8 +62,9 @@ class Writer:
     def start(self) -> None:
         self._thread.start()
 
-    def submit(self, batch: Batch) -> None:
-        self._queue.put(batch)
+    def submit(self, batch: Batch, *, then: Callable[[], None] | None = None) -> None:
+        """Commit a batch. `then` is called in the writer's thread after the commit, before it is reported."""
+        self._queue.put((batch, then))
 
     def stop(self, timeout_s: float) -> bool:
         """Commit what was submitted, then end the thread. Blocks; False: it took too long."""
@@ -72,7 +73,8 @@ class Writer:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        while (batch := self._queue.get()) is not None:
+        while (submitted := self._queue.get()) is not None:
+            batch, then = submitted
             begun = time.monotonic()
             try:
                 self._commit(batch)
@@ -84,6 +86,8 @@ class Writer:
             self.times.append(took)
             self.histogram.add(took)
             self.last_at = clock.now()
+            if then is not None:
+                then()
             self._loop.call_soon_threadsafe(self._committed, batch)
 
     def _commit(self, batch: Batch) -> None:

@@ -77,7 +77,7 @@ class ManagerControl:
         by, turns, credentials, args = peer.asker(ask.n), self._turns, self._credentials, ask.args
         match ask.verb:
             case "status":
-                turns.answer(by, self._status.view())
+                turns.answer(by, await self._status.view())
             case "doctor":
                 turns.answer(by, await self._self_check.result())
             case "ping":

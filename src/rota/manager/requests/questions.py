@@ -162,7 +162,7 @@ class Questions:
             status = queries.status([])
             foresee(status, expected)
         measure(status, self._world, self._rates, now=time.monotonic())
-        status.disk_full = self._status.disk_full()
+        status.disk_full = await self._status.disk_full()
         return status
 
     async def _show(self, peer: Peer, job: int) -> JobView:

@@ -89,8 +89,7 @@ class Uploads:
         if not 0 < len(add.submission) <= 64:
             raise BadInput("a submission needs an id of at most 64 characters")
         if add.first == 0:
-            room = add.check or await read(partial(store.can_accept, self._world.live))
-            answered = await self._answered(add.submission)  # and no other wait before the intake begins
+            room, answered = await self._answered(add)  # and no other wait before the intake begins
             if answered is not None and answered.answer:
                 if answered.user != peer.user:
                     raise Denied("this submission belongs to another user")
@@ -101,7 +100,7 @@ class Uploads:
                 return
             if (begun := self._intakes.get(add.submission)) is not None and begun.user != peer.user:
                 raise Denied("this submission belongs to another user")
-            if not room:
+            if not (room or add.check):
                 raise StoreFull(
                     "the disk is nearly full; no job was added", hint="free some space, then add again"
                 )
@@ -141,13 +140,19 @@ class Uploads:
             self._intakes.pop(add.submission, None)
             own.pop(add.submission, None)
 
-    async def _answered(self, submission: str) -> SubmissionRow | None:
-        """What is stored of a submission. If it is being committed, or is sealed meanwhile, with its answer."""
+    async def _answered(self, add: m.Add) -> tuple[bool, SubmissionRow | None]:
+        """Whether there is room for more jobs, and what is stored of a submission: if it is being committed, or is
+        sealed meanwhile, with its answer. One question: each costs two switches of threads."""
+        store, submission, live = self._store, add.submission, self._world.live
+
+        def ask() -> tuple[bool, SubmissionRow | None]:
+            return store.can_accept(live), store.submission(submission)
+
         while True:
             sealed = submission in self._sealed
             if sealed:
                 await self._turns.committed()
-            found = await self._readers.read(partial(self._store.submission, submission))
+            found = await self._readers.read(ask)
             if sealed or submission not in self._sealed:
                 return found
 

@@ -6,6 +6,7 @@ import os
 import resource
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from heapq import nsmallest
 from typing import Final
 
@@ -18,6 +19,7 @@ from rota.core.world import World
 from rota.manager.host.gateway import GatewayProcess
 from rota.manager.loop import clock
 from rota.manager.loop.deployment import Deployment
+from rota.manager.loop.readers import Readers
 from rota.manager.loop.writer import Writer
 from rota.manager.metrics.counters import resident_bytes
 from rota.manager.views.queries import Queries
@@ -42,6 +44,7 @@ class ManagerStatus:
         *,
         writer: Writer,
         queries: Queries,
+        readers: Readers,
         gateway: GatewayProcess,
         more_attention: Callable[[], list[AttentionView]],
     ) -> None:
@@ -51,10 +54,12 @@ class ManagerStatus:
         self._store = store
         self._writer = writer
         self._queries = queries
+        self._readers = readers
         self._gateway = gateway
 
-    def view(self) -> ManagerView:
+    async def view(self) -> ManagerView:
         """`rota manager status`."""
+        disk_full = await self.disk_full()
         usage = resource.getrusage(resource.RUSAGE_SELF)
         deployment, world, writer = self._deployment, self._world, self._writer
         times = list(writer.times)
@@ -81,15 +86,15 @@ class ManagerStatus:
             idle_stop_s=deployment.idle_stop_s,
             disk_free_bytes=disk.f_bavail * disk.f_frsize,
             clock_off_s=None if (step := clock.steady().step) is None else round(step.by, 3),
-            disk_full=self.disk_full(),
+            disk_full=disk_full,
             attention=attention(world) + self._more_attention(),
             safe_mode=world.bugs.safe_mode or None,
             bugs=bugs_view(world.bugs),
         )
 
-    def disk_full(self) -> str | None:
+    async def disk_full(self) -> str | None:
         """Where the disk is mounted, if it has no room for the next commit or for more jobs."""
-        if not self._writer.full and self._store.can_accept(self._world.live):
+        if not self._writer.full and await self._readers.read(partial(self._store.can_accept, self._world.live)):
             return None
         return mount_of(self._deployment.home.path)
 
