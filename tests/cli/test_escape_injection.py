@@ -128,7 +128,7 @@ _hostile = st.one_of(
 
 
 def test_every_answer_of_a_client_has_a_type_that_can_be_made_hostile() -> None:
-    methods = {name: each for name, each in vars(Client).items() if inspect.isfunction(each) and name[0] != "_"}
+    methods = {name: each for name, each in inspect.getmembers(Client, inspect.isfunction) if name[0] != "_"}
     lazy = [name for name, each in methods.items() if hints_of(each)["return"] is Printed]
     assert lazy, "imported for the type checker alone"
 
