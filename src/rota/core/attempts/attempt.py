@@ -163,8 +163,10 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
 
 def _fate(job: Job, lease: Lease, outcome: Outcome) -> Fate:
     """What becomes of the job by the rules that the simulator shares."""
-    began = outcome.started_at if outcome.started_at is not None else lease.started_at
     code = _code(outcome)
+    if not code and not job.preempted:
+        return Fate.COMPLETE  # as the rules would say; nearly all attempts end so
+    began = outcome.started_at if outcome.started_at is not None else lease.started_at
     return fate(
         code=code,
         exit_code=outcome.exit_code,

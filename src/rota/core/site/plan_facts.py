@@ -30,6 +30,9 @@ def inform(world: World, wall: float, *, anew: bool = False) -> None:
     """Tell the placement what it must know for its next decision. It asks nothing while it decides."""
     placement = world.placement
     while lacks := placement.lacks(wall, anew=anew):
+        if lacks is Lacks.VERDICT:  # all that most steps lack; operators of flags are slow
+            placement.tell_verdict(rules_need_plan(world))
+            continue
         if lacks & Lacks.VERDICT:
             placement.tell_verdict(rules_need_plan(world))
         if lacks & Lacks.RULES:
@@ -40,12 +43,18 @@ def inform(world: World, wall: float, *, anew: bool = False) -> None:
 
 def rules_need_plan(world: World) -> bool:
     """Has the site rules that only a plan can keep?"""
+    # Asked in every step, so without generators.
     site = world.site
-    if any(needs(world) for needs in world.points.needs_plan) or any(site.get(kind) for kind in _RULES):
-        return True
-    if any(decides_plans(name, record) for name, record in site["queue"].items()):
-        return True
-    # Looked at very often, for thousands of hosts. Changed records are new objects, so identity tells.
+    for needs in world.points.needs_plan:
+        if needs(world):
+            return True
+    for kind in _RULES:
+        if site.get(kind):
+            return True
+    for name, record in site["queue"].items():
+        if decides_plans(name, record):
+            return True
+    # For thousands of hosts. Changed records are new objects, so identity tells.
     hosts, nodes, rules = world.host_rules
     if hosts is not site["host"] or nodes is not site["node"]:
         rules = any(record.get(field) for record in site["host"].values() for field in _HOST_RULES)
