@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 
 from rota.core import engine, events
+from rota.core.bugs.undecided import Undecided
+from rota.core.feature import Feature, Features
 from rota.core.features import BUILT_IN
 from rota.core.jobs.job import Outcome
 from rota.core.site.manager_pause import why_nothing_starts
 from rota.core.states import State
-from rota.errors import Bug, NotDone
+from rota.errors import BadInput, Bug, NotDone
 from rota.plan.size import Size
 from tests.core.bugs.faulty import FaultyMachine, InjectedBugError
-from tests.core.machine import Entry, spec
+from tests.core.machine import Entry, Machine, spec
 
 
 @pytest.fixture
@@ -164,6 +166,69 @@ def test_bugs_outside_of_requests_mean_safe_mode_until_the_manager_is_resumed(
     m.pump()
     assert len(m.running()) == 2
     m.run_out()
+
+
+def _never(*_args: Any) -> None:
+    raise InjectedBugError
+
+
+@pytest.mark.parametrize("point", ["on_timer", "after_timer", "after_step"])
+def test_a_feature_that_fails_as_time_passes_means_safe_mode_and_is_left_out(point: str) -> None:
+    features = Features((*BUILT_IN.all, Feature(name="bad", **{point: _never})))
+    m = FaultyMachine(features=features)
+    for _ in range(6):
+        try:
+            m.advance(1.0)
+        except NotDone:
+            continue
+    assert {bug.place for bug in m.met} == {"bad"}
+    assert len(m.met) == 3  # after two of them nothing starts; after three it is left out, and time goes on
+    assert m.world.bugs.safe_mode.startswith("bad: InjectedBugError")
+    m.with_runner()
+    (job,) = m.add("a").added
+    assert m.state(job) is State.READY
+
+
+@pytest.mark.parametrize("kind", [events.RunnerJoined, events.HostAppeared, events.RunnerIdled])
+def test_joins_and_hosts_that_fail_mean_safe_mode(
+    m: FaultyMachine, spoil: Callable[..., list[Any]], kind: type[events.Event]
+) -> None:
+    (model,) = m.runners.values()
+    happen: dict[type[events.Event], Callable[[], None]] = {
+        events.RunnerJoined: lambda: (m.disconnect(model), m.join(model))[1],
+        events.HostAppeared: lambda: m.happened(events.HostAppeared(host="h9", capacity=m.capacity["h1"])),
+        events.RunnerIdled: lambda: m.happened(events.RunnerIdled(runner=model.id)),
+    }
+    met = spoil(kind)
+    for _ in range(6):
+        try:
+            happen[kind]()
+        except NotDone:
+            continue
+    assert 2 <= len(met) <= 3
+    assert m.world.bugs.safe_mode.startswith(f"{kind.__name__}: InjectedBugError")
+    m.check()
+
+
+def test_plan_news_that_fail_mean_safe_mode(m: FaultyMachine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(m.world.placement), "has_news", True)
+    monkeypatch.setattr(engine.plan_news, "act_on_plan", _never)
+    for _ in range(3):
+        try:
+            m.advance(1.0)
+        except NotDone:
+            continue
+    assert [bug.place for bug in m.met] == ["plan news"] * 2
+    assert m.world.bugs.safe_mode.startswith("plan news")
+
+
+def test_a_timer_is_never_refused() -> None:
+    def mistaken(*_args: Any) -> None:
+        raise BadInput("nobody asked")
+
+    m = Machine(features=Features((*BUILT_IN.all, Feature(name="bad", on_timer=mistaken))))
+    with pytest.raises(Undecided, match="bad"):
+        m.advance(1.0)
 
 
 def _listen(m: FaultyMachine) -> None:
