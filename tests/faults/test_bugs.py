@@ -117,7 +117,7 @@ def test_a_bug_in_a_request_costs_a_new_generation_and_nothing_else(
     assert sorted(buggy.places()) == ["ChunkArrived", "JobsHeld", "commit"]
     checks = rota.json("doctor", "--quick")["checks"]
     assert [each for each in checks if "a bug in JobsHeld" in each["message"]]
-    assert _zombies_of(pid) == []
+    wait_until(lambda: _zombies_of(pid) == [], "children of the images before are reaped")
     fds = [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
     assert sum(target.endswith("/manager.lock") for target in fds) == 1
     assert sum(target.endswith("/rota.db") for target in fds) <= 6  # the writer and its readers of one image
@@ -198,6 +198,7 @@ def test_a_manager_that_drains_goes_on_draining(buggy: Buggy, client: rota_packa
     client.hold(waits)
     assert buggy.left == []
     assert client.manager_status().draining
+    client.resume_manager()  # or it would stop
     client.kill(runs)
 
 

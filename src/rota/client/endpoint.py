@@ -69,6 +69,8 @@ def find(
     if written and written.address and (token or "ROTA_TOKEN_FILE" in environ):
         found = _tls(home, written.address, token=token, environ=environ)
         return msgspec.structs.replace(found, home=home.mark())
+    if home.being_reexecuted():
+        return Endpoint(socket=str(home.socket), home=home.mark(), path=str(home))  # it makes its socket anew
     raise no_manager() if written else NoTrace("no manager is running", hint=HOW_TO_START)
 
 

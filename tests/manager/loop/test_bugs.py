@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
+from pathlib import Path
 
+import pytest
+
+from rota.client.endpoint import find
 from rota.core.bugs.ledger import BUGS, ledger_from
 from rota.core.bugs.undecided import undecided
 from rota.core.changes import Changes
 from rota.core.rows import EventRow
 from rota.core.world import World
-from rota.errors import IllegalTransition
+from rota.errors import IllegalTransition, NoManager
+from rota.home import Home, ManagerFile
 from rota.manager.loop import clock
 from rota.manager.loop.bugs import BugKeeper
+from rota.manager.loop.reexecution import write_manager_file
 from rota.plan.dispatch.planning import Planning
 from rota.store.memory.store import MemoryStore
+from tests.deployment import wait_until
 
 
 def test_the_story_of_the_job_is_stored_with_the_bug() -> None:
@@ -36,3 +45,17 @@ def test_the_story_of_the_job_is_stored_with_the_bug() -> None:
         "attempt 1 revived: its runner is back (dropped)",
     ]
     assert "IllegalTransition" in record.trace
+
+
+def test_a_manager_that_makes_its_socket_anew_is_waited_for(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    sleeper = [sys.executable, "-c", "input()", "rota.manager", str(home)]  # named like a manager of this home
+    with subprocess.Popen(sleeper, stdin=subprocess.PIPE) as process:
+        write_manager_file(home, ManagerFile(pid=process.pid, starts_anew=True))
+        wait_until(home.being_reexecuted, "it has its name")
+        found = find(home, environ={})
+        assert found.socket == str(home.socket)
+        assert found.comes_back
+        process.kill()
+    with pytest.raises(NoManager):
+        find(home, environ={})
