@@ -50,6 +50,21 @@ def test_fields_that_are_unknown_or_missing_are_named():
     assert _wrong({}, NewJobs).message == "the field 'jobs' is missing"
 
 
+@pytest.mark.parametrize(
+    ("value", "kind", "field"),
+    [
+        ({"jobs": ["a"], "colour": 1}, NewJobs, "colour"),
+        ({}, NewJobs, "jobs"),
+        ({"jobs": 3}, NewJobs, "jobs"),
+        ([], NewJobs, ""),
+        ({"sort": "x"}, ListQuery, "sort"),
+        ({"words": {"a": [{"sort": "x"}]}}, _Deep, "sort"),
+    ],
+)
+def test_the_field_is_data_too(value: object, kind: type, field: str) -> None:
+    assert _wrong(value, kind).field == field
+
+
 def test_what_somebody_sent_is_not_repeated_at_length():
     assert len(_wrong({"sort": "x" * 10_000}, ListQuery).message) < 100
     assert len(_wrong({"jobs": [], "y" * 10_000: 1}, NewJobs).message) < 200

@@ -40,6 +40,7 @@ def test_a_shell_gets_the_text(first: str, begin: list[str]) -> None:
 @pytest.mark.parametrize("first", ["#!/bin/bash -e", "#!/usr/bin/env python3", "#!/usr/bin/awk -f", "#", "#ROTA"])
 def test_a_script_is_shown_by_its_name_and_arguments(first: str) -> None:
     assert brief(read(f"{first}\nrun").command(["a b", "-c"])) == "script job.sh 'a b' -c"
+    assert brief(read(f"{first}\nrun", name="").command(["a"])) == "script stdin a"
 
 
 @pytest.mark.parametrize("size", [100, 100_000])

@@ -23,14 +23,14 @@ def query_of(request: Request, operation: Operation) -> Any:
     for name, value in request.query_params.multi_items():
         if name not in kinds:
             known = ", ".join(sorted(kinds)) or "none"
-            raise BadInput(f"there is no parameter {name[:40]!r}", hint=f"known are: {known}")
+            raise BadInput(f"there is no parameter {name[:40]!r}", hint=f"known are: {known}").about(name[:40])
         kind = _bare(msgspec.inspect.type_info(kinds[name]))
         if isinstance(kind, msgspec.inspect.ListType):
             item = _bare(kind.item_type)
             words = _words(name, value, item) if isinstance(item, msgspec.inspect.LiteralType) else [value]
             found.setdefault(name, []).extend(words)
         elif name in found:
-            raise BadInput(f"the parameter {name!r} is given twice")
+            raise BadInput(f"the parameter {name!r} is given twice").about(name)
         else:
             found[name] = value
     return read("the parameter", "the query", found, operation.query)
@@ -42,7 +42,8 @@ def _words(name: str, text: str, kind: msgspec.inspect.LiteralType) -> list[str]
     for word in words:
         if word not in kind.values:
             known = ", ".join(map(str, kind.values))
-            raise BadInput(f"the parameter {name!r}: there is no {word[:40]!r}", hint=f"known are: {known}")
+            text = f"the parameter {name!r}: there is no {word[:40]!r}"
+            raise BadInput(text, hint=f"known are: {known}").about(name)
     return words
 
 

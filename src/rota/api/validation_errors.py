@@ -22,22 +22,31 @@ _LONGEST: Final = 40
 
 def validation_error(part: str, of: str, error: msgspec.ValidationError, kind: Any) -> BadInput:
     """The error for a `part` ('the field') `of` something ('the body') that does not match the type `kind`."""
+    wrong, name = _error(part, of, error, kind)
+    return wrong.about(name[:_LONGEST]) if name else wrong
+
+
+def _error(part: str, of: str, error: msgspec.ValidationError, kind: Any) -> tuple[BadInput, str]:
+    """The error, and the name of the innermost field that it is about; empty: there is none."""
     message, _, place = str(error).partition(" - at `$")
     place = place.removesuffix("`")
     named = f"{part} {place.lstrip('.')!r}: " if place else ""
     there = _at(types.type_info(kind), place)
+    names = [step[1] for step in _STEP.finditer(place) if step[1]]
+    name = names[-1] if names else ""
     if found := _WRONG_WORD.fullmatch(message):
         known = [str(value) for each in there if isinstance(each, types.LiteralType) for value in each.values]
         known.sort(key=lambda word: (word.lstrip("-"), word.startswith("-")))
-        return BadInput(f"{named or of + ': '}there is no {found[1][:_LONGEST]!r}", hint=_known(known))
+        return BadInput(f"{named or of + ': '}there is no {found[1][:_LONGEST]!r}", hint=_known(known)), name
     if found := _NO_FIELD.fullmatch(message):
         known = [
             field.encode_name for each in there if isinstance(each, types.StructType) for field in each.fields
         ]
-        return BadInput(f"{named}there is no {part.split()[-1]} {found[1][:_LONGEST]!r}", hint=_known(known))
+        text = f"{named}there is no {part.split()[-1]} {found[1][:_LONGEST]!r}"
+        return BadInput(text, hint=_known(known)), found[1]
     if found := _MISSING.fullmatch(message):
-        return BadInput(f"{named}{part} {found[1]!r} is missing", hint=_SEE)
-    return BadInput(f"{named or of + ': '}{message[:1].lower()}{message[1:]}", hint=_SEE)
+        return BadInput(f"{named}{part} {found[1]!r} is missing", hint=_SEE), found[1]
+    return BadInput(f"{named or of + ': '}{message[:1].lower()}{message[1:]}", hint=_SEE), name
 
 
 def _known(words: Iterable[str]) -> str:

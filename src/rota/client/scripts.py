@@ -47,7 +47,7 @@ class Script(Struct, frozen=True):
     def command(self, arguments: Iterable[str] = ()) -> str | list[str]:
         """What the job executes."""
         interpreter, words = _interpreter(self.text), list(arguments)
-        name = self.name or "script"
+        name = self.name or "stdin"
         if not interpreter and not words:
             return self.text
         if not interpreter:

@@ -108,7 +108,7 @@ function Search({ value, set }: { value: string; set: (value: string) => void })
     <label className="searching">
       <Icon name="search" size={14} />
       <input
-        className="field" type="search" placeholder="Text in the name or command" aria-label="Text in the name or command"
+        className="field" type="search" placeholder="Text in the name or command, or exit=1, name=x …" aria-label="Text in the name or command"
         title="Text, or selectors: name=x cmd~text exit=1 older=1d @part* user=x"
         maxLength={200} value={text} onChange={(event) => setText(event.target.value)}
         onKeyDown={(event) => { if (event.key === "Escape") event.currentTarget.blur(); }}
