@@ -266,6 +266,19 @@ class SuspendedHistories(PlannedHistories):
         self.m.pump()
 
 
+def test_what_a_suspended_job_gives_up_goes_first_to_jobs_that_the_plan_had_no_core_for() -> None:
+    m = machine()
+    (big,) = m.add("big", size=Size(cpus=250, time_s=600.0)).added
+    # Without a plan they are packed beside it; the plan gives whole cores to `big` and has none for the third.
+    halves = m.add("a", "b", "c", size=Size(cpus=50, time_s=600.0), fresh=True).added
+    (opens,) = m.add("opens the plan", size=Size(cpus=0, time_s=600.0)).added
+    m.do("suspend", opens)
+    later = m.add("d", "e", "f", "g", size=Size(cpus=100, time_s=600.0), fresh=True).added
+    assert sorted(m.running()) == [big, *halves, opens]
+    m.do("suspend", big)
+    assert len(m.running().keys() & set(later)) == 2
+
+
 def test_an_attempt_that_ends_while_it_is_suspended_is_recorded_as_it_ended() -> None:
     m = machine()
     m.add("first", size=WHOLE)

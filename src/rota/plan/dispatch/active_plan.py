@@ -103,7 +103,7 @@ class ActivePlan:
             self.queue.site_changed()
             self._special_hosts = rules.special_hosts
             renew(planner, rules, self._limits, wall)
-        if over or rules is not None:
+        if over or paused or rules is not None:
             self.leases.find_room(wall)
 
     def ended(self, job: int) -> None:

@@ -68,6 +68,9 @@ class PlanLeases:
         """Give leases that were sent ahead the resources that became free, before all waiting jobs."""
         planner = self._planner
         for job, held in list(self._roomless.items()):
+            if job not in planner.plan.running:  # suspended: it comes back to cores of its own
+                del self._roomless[job]
+                continue
             mask, enough = room_for(held, planner.plan)
             if mask != planner.plan.entries[job].resources:
                 planner.ended(job, wall)
