@@ -19,7 +19,7 @@ import time
 import uvloop
 
 from rota.core.attempts.leases import Finished, Started
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.plan.site.node_facts import NodeFacts
 from rota.runner.report.link import FIRST_DELAY_S, MAX_DELAY_S
 from rota.wire import codec, node_pass

@@ -16,7 +16,8 @@ from rota.core import events
 from rota.core.attempts.leases import Finished, Started
 from rota.core.effects import SendWork
 from rota.core.engine import Engine
-from rota.core.jobs.job import Condition, Outcome, Spec
+from rota.core.jobs.job import Condition, Spec
+from rota.core.jobs.outcome import Outcome
 from rota.core.learning.estimate import largest_of
 from rota.core.rows import SpecRow
 from rota.core.submit.identity import key_maker

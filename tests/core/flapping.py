@@ -15,7 +15,7 @@ from random import Random
 from rota.core import events
 from rota.core.engine import Engine
 from rota.core.engine_settings import EngineSettings
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.core.machines.runners import ORPHAN_MARGIN_S
 from rota.core.states import TERMINAL, State
 from rota.core.turn import Batch

@@ -26,7 +26,8 @@ from rota.core.features import BUILT_IN
 from rota.core.invariants import broken
 from rota.core.jobs.command import Command
 from rota.core.jobs.dependencies import verdict
-from rota.core.jobs.job import After, Condition, Job, Outcome, Parent, Spec
+from rota.core.jobs.job import After, Condition, Job, Parent, Spec
+from rota.core.jobs.outcome import Outcome
 from rota.core.recovery.recover import recover
 from rota.core.recovery.starting import starting_changes
 from rota.core.restart import Restart, first_seat

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from rota.core.attempts.leases import Finished, HeldLease, LeaseRef, PartOpened, Paused, Started
 from rota.core.events import Event, RunnerJoined, RunnerReported, RunnerSettled
-from rota.core.jobs.job import Outcome, Spec
+from rota.core.jobs.job import Spec
+from rota.core.jobs.outcome import Outcome
 from rota.plan.placement.given import Given
 from rota.plan.site.bitset import parse_spans
 from rota.plan.size import Capacity, Size

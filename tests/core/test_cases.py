@@ -8,7 +8,8 @@ from rota.core import effects as e
 from rota.core import events
 from rota.core.answers import Added, compact_answer, expand_answer
 from rota.core.jobs.allowed_actions import would_change
-from rota.core.jobs.job import Condition, Outcome
+from rota.core.jobs.job import Condition
+from rota.core.jobs.outcome import Outcome
 from rota.core.jobs.retry import MAX_DELAY_S, delay_s
 from rota.core.states import HOLDABLE, LIVE, State
 from rota.core.turn import Batch, Turn

@@ -13,7 +13,8 @@ from hypothesis.stateful import initialize, invariant, rule
 from rota.core import events
 from rota.core.attempts.reported_times import SLACK_S
 from rota.core.changes import Changes
-from rota.core.jobs.job import Condition, Outcome, Spec
+from rota.core.jobs.job import Condition, Spec
+from rota.core.jobs.outcome import Outcome
 from rota.core.states import State
 from rota.manager.accounts import accounts
 from rota.manager.loop.clock import CLOCK, CONFIRMED_AFTER_S, Reading, SteadyClock, reading_of, starting_time

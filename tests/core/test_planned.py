@@ -13,7 +13,8 @@ from rota.core.attempts.leases import NodeFault
 from rota.core.attempts.vacate_times import VacateTimes
 from rota.core.engine_settings import EngineSettings
 from rota.core.jobs.explain import why
-from rota.core.jobs.job import Condition, Outcome
+from rota.core.jobs.job import Condition
+from rota.core.jobs.outcome import Outcome
 from rota.core.machines.energy_rules import EnergyRules
 from rota.core.site.plan_facts import leases_out, rules_now
 from rota.core.site.reservations import Reservations

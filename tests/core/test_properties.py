@@ -8,7 +8,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from rota.core.attempts.noop_jobs import is_noop_runner
 from rota.core.attempts.parts import parts_by_host
 from rota.core.hooks.hook_records import ScriptState
-from rota.core.jobs.job import Condition, Outcome, Spec
+from rota.core.jobs.job import Condition, Spec
+from rota.core.jobs.outcome import Outcome
 from rota.core.machines.host_usage import HostUsage
 from rota.core.states import HOLDABLE, LEASED, LIVE, RETRYABLE, TERMINAL, WAITING, State
 from rota.core.world import NO_JOB, World

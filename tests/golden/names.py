@@ -9,8 +9,10 @@ import msgspec
 
 from rota.core.attempts.leases import Finished, HeldLease, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
 from rota.core.jobs.as_written import AsWritten
-from rota.core.jobs.job import After, Behaved, Element, Outcome, Reason, Spec
+from rota.core.jobs.element import Element
+from rota.core.jobs.job import After, Reason, Spec
 from rota.core.jobs.job import AttemptEnd as StoredEnd
+from rota.core.jobs.outcome import Behaved, Outcome
 from rota.core.output.output_report import OutputReport
 from rota.home import ManagerFile
 from rota.plan.need import LimitUse

@@ -19,7 +19,7 @@ from tests.store.rows import a_world, an_add
 
 from rota.boot import boot_id
 from rota.core.attempts.leases import Finished
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.errors import RotaError, StoreRefused
 from rota.runner.report import journal
 from rota.store.home.adopt import adopt

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from rows import SPEC, a_world, an_add, attempt_row, changes, end_row, job_row, observation, state_row
 
-from rota.core.jobs.job import After, Behaved, Condition, Spec
+from rota.core.jobs.job import After, Condition, Spec
+from rota.core.jobs.outcome import Behaved
 from rota.core.rows import EdgeRow, RespecifiedRow, SpecRow
 from rota.core.states import State
 from rota.core.stored import OBSERVATIONS

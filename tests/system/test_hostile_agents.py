@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rota.core.attempts.leases import Finished, HeldLease
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.core.output.output_blocks import checksums
 from rota.core.output.output_report import OutputReport
 from rota.plan.site.node_facts import NodeFacts

@@ -11,7 +11,8 @@ from typing import Any
 from msgspec import Struct
 
 from rota.core.events import Asker
-from rota.core.jobs.job import Job, Outcome
+from rota.core.jobs.job import Job
+from rota.core.jobs.outcome import Outcome
 from rota.errors import RotaError
 from rota.plan.placement.decisions import Opened
 

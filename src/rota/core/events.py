@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from rota.core.attempts.leases import Finished, HeldLease, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
 from rota.core.jobs.command import Command
-from rota.core.jobs.job import After, Condition, Job, Outcome, Parent, Spec
+from rota.core.jobs.job import After, Condition, Job, Parent, Spec
+from rota.core.jobs.outcome import Outcome
 from rota.core.rows import EnvRow, KnownJob, SpecRow
 from rota.plan.need import Need
 from rota.plan.policy.limits import Limit

@@ -10,7 +10,9 @@ from typing import Final
 from msgspec import Struct
 
 from rota.core.jobs.command import Command
-from rota.core.jobs.job import After, Behaved, Element, Job, Reason, Spec
+from rota.core.jobs.element import Element
+from rota.core.jobs.job import After, Job, Reason, Spec
+from rota.core.jobs.outcome import Behaved
 from rota.core.output.output_blocks import Output
 from rota.core.output.output_report import OutputReport
 from rota.core.rows import EdgeRow, GroupMember, HostState, ObservationRow, RunnerRow

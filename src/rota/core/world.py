@@ -21,7 +21,8 @@ from rota.core.engine_settings import EngineSettings
 from rota.core.events import RunnerJoined
 from rota.core.jobs.dependency_groups import DepGroup
 from rota.core.jobs.group_ancestry import GroupAncestries
-from rota.core.jobs.job import AttemptEnd, Job, Outcome, Parent, Reason, Spec
+from rota.core.jobs.job import AttemptEnd, Job, Parent, Reason, Spec
+from rota.core.jobs.outcome import Outcome
 from rota.core.learning.model import CachedSize, Model
 from rota.core.rows import JobStateRow
 from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition

@@ -10,7 +10,7 @@ from typing import Any
 
 from rota.core.attempts.leases import Started
 from rota.core.jobs.command import is_shell
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.plan.size import Size
 from rota.runner import libc
 from rota.runner.contain import process_mark

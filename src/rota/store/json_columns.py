@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.core.jobs.job import After, Behaved
+from rota.core.jobs.job import After
+from rota.core.jobs.outcome import Behaved
 from rota.core.output.output_report import OutputReport
 from rota.plan.placement.given import Given
 from rota.plan.size import Floor, Size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rota.core.attempts.leases import LeaseRef
 from rota.core.jobs.command import Command
-from rota.core.jobs.job import Element
+from rota.core.jobs.element import Element
 from rota.plan.size import Size
 from rota.wire.channels import InChannel, StartChannel
 from rota.wire.greeting import Failure, Message, Welcome

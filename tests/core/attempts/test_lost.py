@@ -7,7 +7,7 @@ import pytest
 from rota.core import effects as e
 from rota.core import events
 from rota.core.attempts.leases import LeaseRef
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.core.machines.runners import ORPHAN_MARGIN_S
 from rota.core.states import State
 from rota.plan.size import Size

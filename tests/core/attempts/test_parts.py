@@ -6,7 +6,7 @@ import msgspec
 
 from rota.core import effects as e
 from rota.core import events
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.core.states import State
 from rota.plan.site.node_facts import NodeFacts
 from tests.core.machine import GIB, Machine

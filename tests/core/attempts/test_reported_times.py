@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.attempts.reported_times import SLACK_S, in_lease, timed
-from rota.core.jobs.job import Lease, Outcome
+from rota.core.jobs.job import Lease
+from rota.core.jobs.outcome import Outcome
 
 NOW = 1_800_000_000.0
 YEAR = 366 * 86_400.0

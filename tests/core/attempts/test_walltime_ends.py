@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from rota.core.events import ServerScriptEnded
 from rota.core.hooks.hook_records import ScriptState
 from rota.core.jobs.explain import why
-from rota.core.jobs.job import Condition, Outcome, Spec
+from rota.core.jobs.job import Condition, Spec
+from rota.core.jobs.outcome import Outcome
 from rota.core.states import TERMINAL, State
 from rota.plan.language.retry_codes import RETRY_CODES
 from tests.core.machine import Entry, Machine, spec

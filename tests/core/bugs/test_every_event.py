@@ -15,7 +15,7 @@ import pytest
 from rota.core import events
 from rota.core.attempts.leases import LeaseRef
 from rota.core.features import BUILT_IN
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.core.rows import SpecRow
 from rota.core.states import State
 from rota.errors import NotDone

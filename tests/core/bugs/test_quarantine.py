@@ -11,7 +11,7 @@ from rota.core import engine, events
 from rota.core.bugs.undecided import Undecided
 from rota.core.feature import Feature, Features
 from rota.core.features import BUILT_IN
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.core.site.manager_pause import why_nothing_starts
 from rota.core.states import State
 from rota.errors import BadInput, Bug, NotDone

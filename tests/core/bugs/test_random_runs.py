@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from rota.core import events
-from rota.core.jobs.job import Condition, Outcome
+from rota.core.jobs.job import Condition
+from rota.core.jobs.outcome import Outcome
 from rota.core.states import TERMINAL, WAITING
 from rota.core.world import NO_JOB
 from rota.errors import Bug, NotDone

@@ -12,7 +12,7 @@ from rota.core import events
 from rota.core.attempts.leases import LeaseRef, NodeFault
 from rota.core.engine_settings import EngineSettings
 from rota.core.hooks.hook_records import ScriptState
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.core.machines.fencing import to_fence
 from rota.core.machines.suspected_hosts import to_heal
 from rota.core.states import State

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from rota.core.jobs import explain
-from rota.core.jobs.job import Behaved, Condition, Outcome
+from rota.core.jobs.job import Condition
+from rota.core.jobs.outcome import Behaved, Outcome
 from rota.core.states import State
 from rota.errors import BadInput, NotFound
 from rota.plan.size import Size

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from rota.core.jobs.job import Condition, Outcome, Parent, Spec
+from rota.core.jobs.job import Condition, Parent, Spec
+from rota.core.jobs.outcome import Outcome
 from rota.core.states import LEASED, State
 from rota.core.world import NO_JOB, World
 from rota.errors import BadInput, Bug, NotFound, RotaError

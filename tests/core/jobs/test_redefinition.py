@@ -8,7 +8,8 @@ import pytest
 
 from rota.core import events
 from rota.core.answers import Acted
-from rota.core.jobs.job import After, Condition, Element, Job
+from rota.core.jobs.element import Element
+from rota.core.jobs.job import After, Condition, Job
 from rota.core.states import State
 from rota.core.submit.identity import redefined_keys, spec_keys
 from rota.errors import BadInput, NotFound

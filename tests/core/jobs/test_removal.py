@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from rota.core.answers import Acted
 from rota.core.events import JobsRemoved
-from rota.core.jobs.job import Condition, Outcome
+from rota.core.jobs.job import Condition
+from rota.core.jobs.outcome import Outcome
 from rota.core.jobs.removal import would_remove
 from rota.core.states import LEASED, TERMINAL, State
 from rota.core.world import NO_JOB

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.core.states import State
 from rota.plan.size import Floor, Size
 from tests.core.machine import GIB, Machine

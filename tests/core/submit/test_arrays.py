@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.jobs.job import Element
+from rota.core.jobs.element import Element
 from rota.core.states import State
 from tests.core.machine import Entry, Machine, spec
 

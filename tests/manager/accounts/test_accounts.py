@@ -14,7 +14,8 @@ from hypothesis.stateful import initialize
 from rota.core.accounts.accounting import HOUR_US, micros, spread
 from rota.core.accounts.sums import AccountKey, AccountSums, HourAccount, MinuteSums
 from rota.core.changes import Changes
-from rota.core.jobs.job import Outcome, Spec
+from rota.core.jobs.job import Spec
+from rota.core.jobs.outcome import Outcome
 from rota.errors import BadInput
 from rota.manager.accounts import accounts
 from rota.manager.loop import clock

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.core.output.output_blocks import checksums
 from rota.core.output.output_report import OutputReport
 from rota.errors import WireError

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.accounts.amounts import asked_of
-from rota.core.jobs.job import Outcome, Spec
+from rota.core.jobs.job import Spec
+from rota.core.jobs.outcome import Outcome
 from rota.manager.accounts import accounts
 from rota.manager.views import learning
 from rota.manager.views.queries import Queries

@@ -7,7 +7,7 @@ from math import nan
 import pytest
 
 from rota.core import events
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.core.machines.energy_rules import EnergyRules
 from rota.core.states import State
 from rota.errors import BadInput

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.attempts.parts import closing_jobs
-from rota.core.jobs.job import Element, Job, Spec
+from rota.core.jobs.element import Element
+from rota.core.jobs.job import Job, Spec
 from rota.core.states import State
 from rota.errors import BadInput
 from rota.manager.loop import clock

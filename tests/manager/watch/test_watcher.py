@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.core.states import State
 from rota.core.world import World
 from rota.manager.watch.watcher import Watcher

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rota.core.attempts.leases import Finished
-from rota.core.jobs.job import Behaved
+from rota.core.jobs.outcome import Behaved
 from rota.runner.contain import procfs
 from rota.wire import messages as m
 from tests.runner.manager import FakeManager, ref

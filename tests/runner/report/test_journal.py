@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.attempts.leases import Finished
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.runner.report import journal
 from rota.runner.report.journal import Acked, Began, Contained, Ended, Intent, Over, Record, Spawned, Story, Void
 

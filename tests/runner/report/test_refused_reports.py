@@ -6,7 +6,7 @@ import signal
 from itertools import pairwise
 
 from rota.core.attempts.leases import Finished
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.runner.report.outbox import Outbox
 from rota.wire import codec
 from rota.wire import messages as m

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.jobs.job import Element
+from rota.core.jobs.element import Element
 from rota.plan.size import Size
 from rota.runner.start.output_files import expand
 from rota.wire import messages as m

@@ -23,7 +23,8 @@ from rota.core.jobs.dependencies import (
     waiting_state,
 )
 from rota.core.jobs.fate import Fate, fate
-from rota.core.jobs.job import AttemptEnd, Job, Lease, Outcome, Reason
+from rota.core.jobs.job import AttemptEnd, Job, Lease, Reason
+from rota.core.jobs.outcome import Outcome
 from rota.core.jobs.reason_texts import sentence
 from rota.core.jobs.retry import delay_s, longest_delay_s, may_retry, next_attempt_text, reservation_over
 from rota.core.learning.estimate import learn

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from rota.core.jobs.job import Job, Lease, Outcome
+from rota.core.jobs.job import Job, Lease
+from rota.core.jobs.outcome import Outcome
 
 
 class LeaseRef(Struct, frozen=True, array_like=True, gc=False):

@@ -16,7 +16,8 @@ from rota.core.attempts.attempt import end_attempt
 from rota.core.attempts.seats import take_lease
 from rota.core.effects import NotifyStarted
 from rota.core.feature import Feature
-from rota.core.jobs.job import Job, Lease, Outcome
+from rota.core.jobs.job import Job, Lease
+from rota.core.jobs.outcome import Outcome
 from rota.core.rows import AttemptRow, StartRow
 from rota.core.states import State
 from rota.core.turn import Turn

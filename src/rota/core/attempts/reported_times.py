@@ -10,7 +10,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from rota.core.jobs.job import Lease, Outcome
+from rota.core.jobs.job import Lease
+from rota.core.jobs.outcome import Outcome
 
 #: Clocks of hosts differ a little: times outside the bounds by no more than this are accepted.
 SLACK_S: Final = 60.0

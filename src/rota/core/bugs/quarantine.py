@@ -9,7 +9,7 @@ from rota.core.bugs.identity import taken_apart
 from rota.core.bugs.ledger import BUGS, internal_error, is_quarantined, ledger_from
 from rota.core.effects import AcknowledgeReport, Refuse
 from rota.core.events import Asker, EntrySetAside, Event, RunnerReported, RunnerSettled
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.core.restart import Restart
 from rota.core.turn import Turn
 from rota.core.world import World

@@ -18,7 +18,8 @@ from rota.core.effects import CloseParts, KillAttempts, NotifyReopened, SendRepl
 from rota.core.events import DeathConfirmed, JobsHeld, JobsKilled, JobsReleased, JobsRetried
 from rota.core.jobs.allowed_actions import can_hold, can_kill, can_release
 from rota.core.jobs.dependencies import end_job, enter_waiting, propagate, register_dependencies, waiting_state
-from rota.core.jobs.job import Job, Lease, Outcome, Reason
+from rota.core.jobs.job import Job, Lease, Reason
+from rota.core.jobs.outcome import Outcome
 from rota.core.jobs.retry import next_attempt_text, reservation_over
 from rota.core.machines.runners import retire_idle
 from rota.core.states import RETRYABLE, State

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from rota.core.effects import NotifyReopened, NotifySettled
 from rota.core.jobs.dependency_rules import UNDECIDED, Verdict, satisfied, verdict_on
 from rota.core.jobs.group_ancestry import GroupAncestry
-from rota.core.jobs.job import Condition, Job, Outcome, Parent, Reason
+from rota.core.jobs.job import Condition, Job, Parent, Reason
+from rota.core.jobs.outcome import Outcome
 from rota.core.learning.estimate import estimate, offer
 from rota.core.states import LEASED, TERMINAL, State
 from rota.core.turn import Turn

@@ -11,9 +11,10 @@ from enum import IntEnum
 from msgspec import Struct
 
 from rota.core.jobs.command import Command
+from rota.core.jobs.element import Element
+from rota.core.jobs.outcome import Outcome
 from rota.core.jobs.spec_record import SpecRecord
 from rota.core.learning.program import program_of
-from rota.core.output.output_report import OutputReport
 from rota.core.states import State
 from rota.plan.language.types import HOLDERS
 from rota.plan.need import Need
@@ -42,13 +43,6 @@ class After(Struct, frozen=True, array_like=True, gc=False):
     condition: Condition = Condition.OK
 
 
-class Element(Struct, frozen=True, array_like=True, gc=False):
-    """A job's position in an array. The array is named by the id of its first job."""
-
-    array: int
-    index: int
-
-
 class Reason(Struct, frozen=True, array_like=True, gc=False):
     """Why a job is in its state: a stable code and a sentence."""
 
@@ -68,39 +62,6 @@ class Spec(SpecRecord, frozen=True, kw_only=True, gc=False):
     def done_at_walltime(self) -> bool:
         """Is the end of its walltime a normal end? True of jobs that only hold resources or a terminal."""
         return self.interactive or not HOLDERS.isdisjoint(self.types)
-
-
-class Behaved(Struct, frozen=True, array_like=True, gc=False):
-    """The result of one behaviour after an attempt."""
-
-    behaviour: str  #: as written: "run: CMD", "cleanup", "remove"
-    ok: bool
-    message: str = ""
-
-
-class Outcome(Struct, frozen=True, array_like=True, gc=False):
-    """How an attempt ended, as its runner saw it. Sizes in bytes, times in seconds."""
-
-    exit_code: int | None = None
-    signal: int | None = None
-    reason: str = ""  #: reason code, if the runner knows more than the exit status: walltime, not_found…
-    message: str = ""
-    started_at: float | None = None
-    ended_at: float = 0.0
-    cpu_s: float = 0.0
-    peak_mem: int = 0
-    peak_disk: int = 0
-    segment: str = ""  #: file with the output: stdout, then stderr, from `offset`
-    offset: int = 0
-    out_len: int = 0
-    err_len: int = 0
-    out_total: int = 0  #: bytes written by the job; more than `out_len` if the middle was left out
-    err_total: int = 0
-    permanent: bool = False  #: a retry cannot help: not executable, not found, bad cwd
-    behaviours: tuple[Behaved, ...] = ()
-    kept: OutputReport | None = None  #: about the output; None: there was none, or the runner is older
-    most_mem: int = 0  #: upper bound of the peak if `peak_mem` is unknown (0); 0: no bound either
-    by_wall_clock: bool = False  #: its end was not observed, so `ended_at` is by the wall clock
 
 
 class LeasePart(Struct, gc=False):

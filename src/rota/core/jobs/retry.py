@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from rota.core.jobs.job import Job, Outcome
+from rota.core.jobs.job import Job
+from rota.core.jobs.outcome import Outcome
 from rota.core.site.reservations import granted
 from rota.core.world import World
 from rota.plan.language.request_parser import parse_request

@@ -8,7 +8,8 @@ from __future__ import annotations
 from rota.core.accounts.amounts import given_s, observed_asked
 from rota.core.effects import SendReply
 from rota.core.events import LearningForgotten
-from rota.core.jobs.job import Job, Outcome
+from rota.core.jobs.job import Job
+from rota.core.jobs.outcome import Outcome
 from rota.core.learning.model import CachedSize, Model
 from rota.core.learning.next_attempt_size import Decision, LearnedSizes, advice, after_failure, decide
 from rota.core.learning.observation import LACKED, Observation, at_most, observation_row

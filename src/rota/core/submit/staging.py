@@ -10,7 +10,8 @@ import msgspec
 
 from rota.core.events import ChunkArrived, FormerJob
 from rota.core.jobs.command import command_to_text
-from rota.core.jobs.job import Element, Job
+from rota.core.jobs.element import Element
+from rota.core.jobs.job import Job
 from rota.core.rows import JobRow, SubmissionRow
 from rota.core.states import RETRYABLE, TERMINAL, State
 from rota.core.submit.edited_input import former_of

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Final
 
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.core.output.output_blocks import Output
 from rota.core.output.output_report import CUT, GONE, PRUNED, OutputReport
 from rota.core.stored import StoredAttempt, output_of

@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.core.output.output_report import NOT_SENT, OutputReport, not_kept
 from rota.errors import WireError
 from rota.manager.output.open_files import OpenFiles

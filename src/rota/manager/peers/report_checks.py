@@ -14,7 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from rota.core.attempts.leases import Finished, HeldLease, NodeFault, PartOpened, Paused, Started
-from rota.core.jobs.job import Behaved, Outcome
+from rota.core.jobs.outcome import Behaved, Outcome
 from rota.core.output.output_report import NOT_SENT, OutputReport
 from rota.errors import WireError
 from rota.wire import messages as m

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.core.states import TERMINAL
 from rota.core.world import NO_JOB, World
 from rota.errors import BadInput

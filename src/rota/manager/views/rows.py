@@ -13,7 +13,8 @@ from rota.core.attempts.parts import lease_hosts
 from rota.core.fields.table import IN_SPEC
 from rota.core.forecast.expectation import Expected
 from rota.core.jobs.explain import MOST_BLOCKERS, Explanation
-from rota.core.jobs.job import Condition, Job, Outcome, Parent, Reason, Spec
+from rota.core.jobs.job import Condition, Job, Parent, Reason, Spec
+from rota.core.jobs.outcome import Outcome
 from rota.core.jobs.reason_texts import sentence
 from rota.core.jobs.report_groups import names_of
 from rota.core.rows import EventRow

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from rota.core.jobs.command import Command, brief
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.core.states import State
 from rota.core.world import World
 from rota.wire import messages as m

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from rota.core.jobs.command import Command
-from rota.core.jobs.job import Job, Outcome
+from rota.core.jobs.job import Job
+from rota.core.jobs.outcome import Outcome
 from rota.core.world import World
 from rota.manager.peers.peer import Peer
 from rota.manager.watch.tails import OutputTails, Reader

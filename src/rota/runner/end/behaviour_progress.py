@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.core.jobs.job import Behaved, Outcome
+from rota.core.jobs.outcome import Behaved, Outcome
 from rota.runner.output.capture import Capture
 from rota.wire.job_structs import RunSpec
 

@@ -13,7 +13,7 @@ import time
 import msgspec
 
 from rota.core.attempts.leases import Finished
-from rota.core.jobs.job import Behaved, Outcome
+from rota.core.jobs.outcome import Behaved, Outcome
 from rota.runner import libc
 from rota.runner.contain import procfs
 from rota.runner.contain.task_containment import Containment

@@ -5,7 +5,7 @@ Every end that is not a quiet success passes through here.
 
 from __future__ import annotations
 
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.runner.contain.task_containment import Containment
 from rota.runner.current_rules import CurrentRules
 from rota.runner.end.behaviours import Behaviours

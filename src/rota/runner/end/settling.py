@@ -11,7 +11,7 @@ import os
 import time
 
 from rota.core.attempts.leases import Finished
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.runner import clock
 from rota.runner.contain import fences, process_mark, procfs, signals
 from rota.runner.contain.fence import Fence

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.core.output.output_blocks import checksums
 from rota.core.output.output_report import OutputReport, not_kept
 from rota.runner import clock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.runner.contain.signals import signal_sessions
 from rota.runner.current_rules import CurrentRules
 from rota.runner.end.termination import Terminator

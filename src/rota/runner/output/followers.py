@@ -7,7 +7,7 @@ or goes away.
 
 from __future__ import annotations
 
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.runner.current_rules import CurrentRules
 from rota.runner.loop import Loop
 from rota.runner.output.audience import Audience, Follower

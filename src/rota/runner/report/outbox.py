@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from rota.core.attempts.leases import Finished, LeaseRef, NodeFault, PartOpened, Paused, Phase
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.runner.report.journal import Key
 from rota.runner.task import Task
 from rota.wire import codec

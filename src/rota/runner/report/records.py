@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from rota.core.attempts.leases import Finished
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.runner.end.behaviours import end_record
 from rota.runner.end.verdict import quiet_success
 from rota.runner.log import say

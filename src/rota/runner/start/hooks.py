@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from rota.core.attempts.leases import Finished, NodeFault, Phase
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.plan.size import CORE, Size
 from rota.runner import libc
 from rota.runner.contain import process_mark, procfs, signals

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from rota.core.jobs.job import Outcome
+from rota.core.jobs.outcome import Outcome
 from rota.runner import clock
 from rota.runner.contain import procfs
 from rota.runner.contain.task_containment import Containment
