@@ -1,0 +1,1 @@
+"""The launchers of a runner, seen from the runner."""
