@@ -1,0 +1,325 @@
+"""The steps of provisioning in the engine: a lease is withheld until the machines of its job are ready.
+
+What is known of each machine is stored with the attempt (`Given.provisions`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from rota.core.attempts.attempt import end_attempt
+from rota.core.attempts.parts import lease_of
+from rota.core.attempts.preparation import go_on
+from rota.core.attempts.seats import close_seat, take_seat
+from rota.core.attempts.suspension import change_grant
+from rota.core.effects import KillAttempts
+from rota.core.hooks.server_scripts import about_job
+from rota.core.jobs.job import Job, Reason
+from rota.core.jobs.outcome import Outcome
+from rota.core.machines import provisioning
+from rota.core.machines.faulty_runs import FaultyRuns
+from rota.core.machines.machine_states import Usage
+from rota.core.machines.machine_use import set_phase
+from rota.core.machines.provision_records import (
+    PROVISION,
+    Provisions,
+    RunProvision,
+    SendErrand,
+    SendProvision,
+    StopProvision,
+    StoredProvisioning,
+)
+from rota.core.machines.provisioning import DONE, INSTALLING, WAITING
+from rota.core.site.manager_pause import starts_nothing
+from rota.core.states import State
+from rota.core.turn import Turn
+from rota.core.world import Runner, World, move
+from rota.plan.placement.given import Given, Provision
+from rota.units import about_duration
+
+#: Key of `Changes.meta` for `StoredProvisioning`.
+STORED: Final = "provisioning"
+
+
+def provisions_of(job: Job) -> tuple[Provision, ...]:
+    """The machines of a leased job that are, or were, made ready for it."""
+    given = job.lease.given if job.lease is not None else None
+    return given.provisions if given is not None else ()
+
+
+def phase_at(world: World, host: str) -> str:
+    """`waiting` or `installing`, if this machine is being made ready for a job; else empty."""
+    found = world.find(Provisions)
+    for id in found.jobs if found is not None else ():
+        for each in provisions_of(world.jobs[id]):
+            if each.host == host and not provisioning.is_over(each):
+                return each.phase
+    return ""
+
+
+def waits_for_deploy_hosts(world: World) -> dict[str, str]:
+    """Machines that wait to be made ready, and the deploy hosts without a living agent for which they wait."""
+    found, waits = world.find(Provisions), {}
+    for id in found.jobs if found is not None else ():
+        for each in provisions_of(world.jobs[id]):
+            if away := away_deploy_host(world, (each,)):
+                waits[each.host] = away
+    return waits
+
+
+def ticket_host(world: World, ticket: str) -> str:
+    """The machine that owns the ticket with this hash; empty: none."""
+    found = world.find(Provisions)
+    for id in found.jobs if found is not None and ticket else ():
+        for each in provisions_of(world.jobs[id]):
+            if each.ticket == ticket and not provisioning.is_over(each):
+                return each.host
+    return ""
+
+
+def is_provisioning(job: Job, attempt: int, token: int) -> bool:
+    """Is this the token of a command by which an agent makes a machine of this attempt ready?"""
+    return job.attempt == attempt and any(
+        (each.here or each.via) and each.token == token for each in provisions_of(job)
+    )
+
+
+def is_errand(world: World, lease: tuple[int, int, int]) -> bool:
+    """Is this a command that a deploy host has for a machine, which may be ready by now, or even free again?"""
+    state = world.find(Provisions)
+    return state is not None and state.errands.get(lease[2], (0, 0, ""))[:2] == lease[:2]
+
+
+def is_awaited(world: World, host: str) -> bool:
+    """May this machine be silent because it is being provisioned?"""
+    return bool(phase_at(world, host))
+
+
+# ------------------------------------------------------------------ begin
+
+
+def is_wanted(_world: World, job: Job, given: Given | None) -> bool:
+    return bool(job.spec.provision) and given is not None and not given.elsewhere
+
+
+def begin_provisioning(world: World, turn: Turn, job: Job) -> None:
+    lease = lease_of(job)
+    assert lease.given is not None
+    state = world.use(Provisions)
+    hosts = [host for host, _cores in lease.given.nodes] or [world.runners[lease.runner].host]
+    made = tuple(
+        Provision(
+            host, turn.wall, new_token(turn), here=not _command(world, host),
+            boot_id=agent[0], pid=agent[1], via=_deploy_host(world, host),
+        )
+        for host in hosts
+        if (agent := _agent(world, host))
+    )  # fmt: skip
+    world.use(FaultyRuns)
+    move(world, job, State.STARTING)
+    state.jobs.add(job.id)
+    lease.stays = True
+    change_grant(world, turn, job, provisioned_s=state.spent.get(job.id, 0.0))
+    _put(world, turn, job, made)
+    keep_hosts(world, job, on=True)
+    for each in made:
+        ask(world, turn, job, each)
+
+
+def keep_hosts(world: World, job: Job, *, on: bool) -> None:
+    """The machines of a job are being made ready, or are not any more: they are its alone meanwhile."""
+    world.placement.host_provisioned([each.host for each in provisions_of(job)], on)
+
+
+def _command(world: World, host: str) -> str:
+    """The site's command that provisions this machine; empty: the job's own command runs there."""
+    found = world.site["host"].get(host, {}).get("provision_cmd", "")
+    return str(found)
+
+
+def new_token(turn: Turn) -> int:
+    return int(turn.random() * (1 << 53)) + 1
+
+
+def _deploy_host(world: World, host: str) -> str:
+    """The host on which the command of this machine runs; empty: the manager's, or it has none. No host ends its
+    own agent: the deploy host is made ready from the manager's."""
+    deploy_host = world.settings.deploy_host
+    return deploy_host if _command(world, host) and deploy_host != host else ""
+
+
+def deployer(world: World, each: Provision) -> Runner | None:
+    """The agent of the deploy host for this machine, if it lives."""
+    runner = world.runners.get(world.runner_at.get(each.via, ""))
+    lives = runner is not None and runner.connected and not runner.silent and not runner.leaving
+    return runner if lives else None
+
+
+def _agent(world: World, host: str) -> tuple[str, int]:
+    """Boot id and process of the agent of this machine."""
+    runner = world.runners.get(world.runner_at.get(host, ""))
+    return (runner.boot_id, runner.pid) if runner is not None else ("", 0)
+
+
+def command_for(world: World, job: Job, each: Provision) -> RunProvision:
+    """The order to run the site's command for this machine."""
+    command = _command(world, each.host) or "false"  # it was taken away meanwhile
+    about = about_job(job, lease_of(job), each.host)
+    return RunProvision(job.id, job.attempt, each.host, each.token, command, job.spec.provision, about, each.via)
+
+
+def ask(world: World, turn: Turn, job: Job, each: Provision) -> None:
+    """Have a machine made ready. May be repeated."""
+    if each.via:
+        if deployer(world, each) is not None:
+            world.use(Provisions).asked.add(each.token)
+            turn.effects.append(command_for(world, job, each))
+    elif not each.here:
+        turn.effects.append(command_for(world, job, each))
+    elif (runner := world.runner_at.get(each.host)) is not None:
+        limit_s = world.use(Provisions).limits.installing_s
+        turn.effects.append(SendProvision(runner, [job], job.attempt, each.token, limit_s))
+
+
+def ask_anew(world: World, turn: Turn, job: Job, each: Provision, *, at_once: bool = True) -> None:
+    """The deploy host does not have the command of a machine any more, or never had it: it gets it again. What is
+    heard of the former one does not count."""
+    again = msgspec.structs.replace(each, token=new_token(turn), ticket="")
+    _put(world, turn, job, _with(provisions_of(job), each, again))
+    if at_once:
+        ask(world, turn, job, again)
+
+
+def take_ticket(world: World, turn: Turn, job: Job, each: Provision, ticket: str) -> None:
+    """There is a ticket for the command of a machine: have the deploy host run it."""
+    state = world.use(Provisions)
+    state.asked.discard(each.token)
+    runner = deployer(world, each)
+    if each.via and not each.ticket and runner is not None:
+        _put(world, turn, job, _with(provisions_of(job), each, msgspec.structs.replace(each, ticket=ticket)))
+        state.sent(each.token, (job.id, job.attempt, each.host))
+        order = command_for(world, job, each)
+        turn.effects.append(SendErrand(runner.id, job, order, state.limits.installing_s))
+
+
+def _with(made: tuple[Provision, ...], old: Provision, new: Provision) -> tuple[Provision, ...]:
+    return tuple(new if each.host == old.host else each for each in made)
+
+
+def _put(world: World, turn: Turn, job: Job, made: tuple[Provision, ...]) -> None:
+    """Store how far the machines of a job are, and note it in the job's story."""
+    change_grant(world, turn, job, provisions=made)
+    phase = provisioning.phase_of(made)
+    set_phase(world, job.id, Usage(phase) if phase else None)
+    say_why(world, job)
+
+
+def say_why(world: World, job: Job) -> None:
+    """Say how far the machines of a job are, and which deploy host they wait for."""
+    made = provisions_of(job)
+    if not (phase := provisioning.phase_of(made)):
+        return
+    hosts = ", ".join(each.host for each in made if not provisioning.is_over(each))
+    words = {WAITING: "waits to be provisioned", INSTALLING: "is being provisioned"}
+    said = f"{hosts} {words[phase]}"
+    if away := away_deploy_host(world, made):
+        said += f": the deploy host {away} has no living agent"
+    job.reason = Reason(PROVISION, said)
+
+
+def away_deploy_host(world: World, made: tuple[Provision, ...]) -> str:
+    """The deploy host without a living agent that one of these waits for; empty: none does."""
+    away = (each.via for each in made if each.via and each.phase == WAITING and deployer(world, each) is None)
+    return next(away, "")
+
+
+def change(world: World, turn: Turn, job: Job, old: Provision, new: Provision) -> None:
+    """Go on from a change of one machine: perhaps all are ready."""
+    if new != old:
+        made = _with(provisions_of(job), old, new)
+        _put(world, turn, job, made)
+        if all(each.phase == DONE for each in made):
+            all_ready(world, turn, job)
+
+
+def all_ready(world: World, turn: Turn, job: Job) -> None:
+    """All machines of a job are ready: prepare whatever follows, unless nothing may start now."""
+    if starts_nothing(world):
+        return  # `provision_feature` tries again
+    state, made = world.use(Provisions), provisions_of(job)
+    took = provisioning.provision_s(made, turn.wall)
+    state.learn(job.spec.provision, took)
+    turn.note(
+        job.id, job.attempt, "provisioned", f"{', '.join(each.host for each in made)} in {about_duration(took)}"
+    )
+    world.placement.provision_s = state.lengths
+    _forget(world, turn, job)
+    store(world, turn)
+    _renew_seat(world, turn, job)
+    go_on(world, turn, job)
+
+
+def _renew_seat(world: World, turn: Turn, job: Job) -> None:
+    """Renew the seat of a withheld lease: after a restart its number is unknown to runners."""
+    lease = lease_of(job)
+    assert lease.withheld is not None
+    if lease.withheld.seat < 0:
+        runner = world.runners[lease.runner]
+        close_seat(world, runner, lease.withheld.seat)
+        seat = world.placement.seat(runner.host, job.size, turn.mono, kept=True)
+        assert seat is not None  # the room that was just left
+        take_seat(runner, seat.seat, seat.size)
+        lease.withheld = seat
+
+
+def _forget(world: World, turn: Turn, job: Job) -> None:
+    """Forget a job whose provisioning is over."""
+    lease = lease_of(job)
+    lease.stays = False
+    set_phase(world, job.id, None)
+    world.use(Provisions).jobs.discard(job.id)
+    keep_hosts(world, job, on=False)
+    for each in provisions_of(job):
+        world.use(Provisions).asked.discard(each.token)
+        if each.via and not each.accepted and (runner := deployer(world, each)) is not None:
+            turn.effects.append(KillAttempts(runner.id, [(job.id, job.attempt, each.token)]))
+    if any(not each.here for each in provisions_of(job)):
+        turn.effects.append(StopProvision(job.id, job.attempt))
+
+
+def stop_provisioning(world: World, turn: Turn, job: Job) -> None:
+    """Stop the provisioning of a lease that ends."""
+    if job.id not in world.use(Provisions).jobs:
+        return
+    for each in provisions_of(job):
+        runner = world.runner_at.get(each.host)
+        if each.here and not provisioning.is_over(each) and runner is not None:
+            turn.effects.append(KillAttempts(runner, [(job.id, job.attempt, each.token)]))
+    made = tuple(provisioning.fail(each, turn.wall) for each in provisions_of(job))
+    change_grant(world, turn, job, provisions=made)
+    state = world.use(Provisions)
+    state.spent[job.id] = state.spent.get(job.id, 0.0) + provisioning.provision_s(made, turn.wall)
+    _forget(world, turn, job)
+    store(world, turn)
+
+
+def fail_provisioning(world: World, turn: Turn, job: Job, host: str, why: str, *, avoid: bool = True) -> None:
+    """End an attempt because a machine could not be provisioned. With `avoid` the job never gets that machine
+    again."""
+    if avoid and host not in job.avoid:
+        job.avoid = (*job.avoid, host)
+        world.use(Provisions).avoiding.add(job.id)
+    stop_provisioning(world, turn, job)
+    end_attempt(world, turn, job, Outcome(reason=PROVISION, message=why, ended_at=turn.wall))
+    store(world, turn)
+
+
+def store(world: World, turn: Turn) -> None:
+    """Store what a restart must not lose, besides what is stored with attempts."""
+    state = world.use(Provisions)
+    state.avoiding = {id for id in state.avoiding if id in world.jobs}
+    state.spent = {id: seconds for id, seconds in state.spent.items() if id in world.jobs}
+    kept = StoredProvisioning({id: world.jobs[id].avoid for id in state.avoiding}, state.took, state.spent)
+    turn.changes.meta[STORED] = msgspec.json.encode(kept).decode()
