@@ -1,0 +1,85 @@
+"""Operations on sessions of pipelines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rota.client.aio.watching import AsyncWatching, WatchOperations
+
+if TYPE_CHECKING:
+    from rota.core.pipelines.definition import Definition
+    from rota.wire.client_messages import RunPipeline
+    from rota.wire.pipeline_views import PipelineBegun, PipelineBrief, PipelineItem, PipelineView
+
+
+class PipelineOperations(WatchOperations):
+    """What can be asked of pipelines."""
+
+    async def start_pipeline(
+        self,
+        definition: Definition,
+        *,
+        file: str,
+        cwd: str | None = None,
+        only: Iterable[str] = (),
+        stages: Iterable[str] = (),
+        on_error: str = "continue",
+        restart: bool = False,
+        rerun: bool = False,
+    ) -> PipelineBegun:
+        """Run a pipeline in the background. `file` names it: while its session runs, it is not started again."""
+        from rota.client import pipelines
+
+        return await self.ask(
+            pipelines.start(
+                pipelines.request(
+                    definition,
+                    file=file,
+                    cwd=cwd or os.getcwd(),
+                    only=only,
+                    stages=stages,
+                    on_error=on_error,
+                    restart=restart,
+                    rerun=rerun,
+                )
+            )
+        )
+
+    async def run_pipeline(
+        self, request: RunPipeline, *, answers: bool = False
+    ) -> AsyncWatching[PipelineItem, PipelineView]:
+        """Start the session of such a request (`rota.client.pipelines.request`), or find the one that runs, and
+        watch it. `answers`: somebody is there to answer its questions."""
+        from rota.client import pipelines
+
+        return await self._stream(pipelines.run(request, answers=answers))
+
+    async def watch_pipeline(
+        self, session: int, *, answers: bool = False
+    ) -> AsyncWatching[PipelineItem, PipelineView]:
+        """What happens in a session until it ends. Its `settled` is the final state."""
+        from rota.client import pipelines
+
+        return await self._stream(pipelines.watch(session, answers=answers), again=True)
+
+    async def pipeline(self, file: str = "", *, session: int = 0) -> PipelineView:
+        """The latest session of a file, or this one."""
+        from rota.client import pipelines
+
+        return await self.ask(pipelines.show(file, session))
+
+    async def pipelines(self) -> list[PipelineBrief]:
+        """All sessions that are known."""
+        from rota.client import pipelines
+
+        return await self.ask(pipelines.sessions())
+
+    async def act_on_pipeline(
+        self, verb: str, *, file: str = "", session: int = 0, elements: Iterable[str] = ()
+    ) -> int:
+        """pause, resume, continue, quit, terminate or retry; how much was changed."""
+        from rota.client import pipelines
+
+        return await self.ask(pipelines.act(verb, file=file, session=session, elements=elements))
