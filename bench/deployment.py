@@ -118,6 +118,11 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICK
 
 
+def family_cpu_s(pid: int) -> float:
+    """The same with the children that it has waited for."""
+    return sum(map(int, _stat(pid)[11:15])) / _TICK
+
+
 def resident_bytes(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
 

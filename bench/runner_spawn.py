@@ -1,7 +1,8 @@
-"""CPU that the runner spends per job, next to a bare spawn-and-wait loop in the same run.
+"""CPU that the runner spends per job, with its launcher inside and in a process of its own, next to a bare
+spawn-and-wait loop in the same run.
 
-``python bench/runner_spawn.py [JOBS] [SEATS] [ROUNDS]``. Rounds alternate between the two, medians are
-printed: the machine's speed differs more from minute to minute than the two differ from each other.
+``python bench/runner_spawn.py [JOBS] [SEATS] [ROUNDS]``. Rounds alternate between the three, medians are
+printed: the machine's speed differs more from minute to minute than they differ from each other.
 """
 
 from __future__ import annotations
@@ -49,8 +50,9 @@ def cpu_of(pid: int) -> float:
 class Bench:
     """A manager that only leases `true` and acknowledges."""
 
-    def __init__(self, home: Path, env: dict[str, str]) -> None:
-        (home / "runners").mkdir()
+    def __init__(self, home: Path, env: dict[str, str], *, lasting: bool) -> None:
+        """`lasting`: the launcher is a process of its own."""
+        (home / "runners").mkdir(parents=True)
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(home / "socket"))
         listener.listen()
@@ -58,6 +60,7 @@ class Bench:
             [
                 sys.executable, "-m", "rota.runner",
                 "--socket", str(home / "socket"), "--dir", str(home / "runners"), "--log", str(home / "log"),
+                "--lasting", "yes" if lasting else "no",
             ]
         )  # fmt: skip
         self._stream, _ = listener.accept()
@@ -70,6 +73,11 @@ class Bench:
         while not any(isinstance(message, m.Join) for message in self._read()):
             pass
         self._send(m.Rules(15.0, 3600.0, 5.0, 1 << 24, "auto"))
+        self.launcher = self._launcher() if lasting else 0
+
+    def _launcher(self) -> int:
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        return int(children.split()[0])
 
     def _send(self, message: m.Message) -> None:
         self._stream.sendall(codec.frame(message))
@@ -86,16 +94,18 @@ class Bench:
         self._seat += seats
         self._send(m.Work(grants, opened, [self._spec], [(1, self._env)]))
 
-    def run(self, jobs: int, seats: int) -> tuple[float, float, int]:
-        """(CPU, elapsed) microseconds per job of the runner, and the number of reports."""
-        before, began = cpu_of(self.process.pid), time.perf_counter()
+    def _cpu(self) -> tuple[float, float]:
+        return cpu_of(self.process.pid), cpu_of(self.launcher) if self.launcher else 0.0
+
+    def run(self, jobs: int, seats: int) -> tuple[float, float, float]:
+        """Microseconds per job: CPU of the runner, of its launcher, elapsed."""
+        before, began = self._cpu(), time.perf_counter()
         leased = min(jobs, AHEAD)
-        ended = reports = 0
+        ended = 0
         self._lease(leased, seats)
         while ended < jobs:
             for message in self._read():
                 if isinstance(message, m.Report) and message.seq:
-                    reports += 1
                     ended += len(message.ended)
                     self._send(m.Ack(message.seq))
             more = min(jobs - leased, AHEAD - (leased - ended))
@@ -103,7 +113,8 @@ class Bench:
                 leased += more
                 self._lease(more, 0)
         elapsed = time.perf_counter() - began
-        return (cpu_of(self.process.pid) - before) / jobs * 1e6, elapsed / jobs * 1e6, reports
+        runner, launcher = (after - was for after, was in zip(self._cpu(), before, strict=True))
+        return runner / jobs * 1e6, launcher / jobs * 1e6, elapsed / jobs * 1e6
 
     def end(self) -> None:
         self._send(m.Leave())
@@ -115,16 +126,21 @@ def main() -> None:
     jobs, seats, rounds = (given + [3000, 2, 5][len(given) :])[:3]
     env = dict(os.environ)
     with tempfile.TemporaryDirectory() as directory:
-        bench = Bench(Path(directory), env)
+        inside = Bench(Path(directory, "inside"), env, lasting=False)
+        apart = Bench(Path(directory, "apart"), env, lasting=True)
         rows = []
         for _ in range(rounds):
-            rows.append((*bare(jobs, seats, env), *bench.run(jobs, seats)))
-        bench.end()
-    names = ("bare cpu", "bare wall", "runner cpu", "runner wall", "reports")
+            inside_cpu, _, inside_wall = inside.run(jobs, seats)
+            rows.append((*bare(jobs, seats, env), inside_cpu, inside_wall, *apart.run(jobs, seats)))
+        inside.end()
+        apart.end()
+    names = ("bare cpu", "bare wall", "inside cpu", "inside wall", "agent cpu", "launcher cpu", "apart wall")
     print(f"{jobs} x true, {seats} seats, {len(env)} variables, {rounds} rounds, µs per job")
     for index, name in enumerate(names):
         column = [row[index] for row in rows]
         print(f"  {name:12s} median {statistics.median(column):8.1f}   least {min(column):8.1f}")
+    ratio = statistics.median(row[6] / row[3] for row in rows)
+    print(f"  a whole job through the process: {ratio:.2f} of inside")
 
 
 if __name__ == "__main__":

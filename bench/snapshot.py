@@ -1,7 +1,9 @@
-"""How long a snapshot of the plan takes, beside what copying could take at best.
+"""How long a snapshot of the plan takes, beside what copying could take at best, and a whole what-if with it.
 
 The limit is a copy of nothing but the entries, by C code, into a new list. `pickle` is the copy that needs no
-thought. All are of the same plans, in the same run, in turns; seconds are processor time, the best of several.
+thought. A what-if is a snapshot, the search in it, why the job would wait, and freeing the snapshot. All are of
+the same plans, in the same run, in turns; seconds are processor time, the best of several. Garbage is collected
+as in a manager.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ from collections.abc import Callable
 
 from deployment import print_table, save
 from plan import alternative, make_planner, mixed_ask, sizes
+from rota.manager.loop.startup import COLLECTED_AFTER
 from rota.plan.ask import Ask
 from rota.plan.explain.whatif import ask_snapshot
+from rota.plan.explain.why_waiting import why
 from rota.plan.planner.planner import Planner
 from rota.plan.schedule.plan_entry import PlanEntry
 
@@ -47,6 +51,21 @@ def best_ms(times: int, *calls: Callable[[], object]) -> list[float]:
     return found
 
 
+def answer_ms(times: int, planner: Planner, question: Ask) -> tuple[float, float]:
+    """The shortest time of the search in a snapshot, and of why the job waits."""
+    searched = explained = float("inf")
+    for _ in range(times):
+        taken = planner.snapshot()
+        gc.collect()
+        begun = time.process_time()
+        entry = taken.submit(max(taken.plan.entries) + 1, question, 0.0)
+        found = time.process_time()
+        why(taken.plan, entry)
+        ended = time.process_time()
+        searched, explained = min(searched, (found - begun) * 1e3), min(explained, (ended - found) * 1e3)
+    return searched, explained
+
+
 def measure(kind: str, jobs: int, nodes: int, times: int) -> Row:
     planner = planned(kind, jobs, nodes)
     entries = list(planner.plan.entries.values())
@@ -59,6 +78,7 @@ def measure(kind: str, jobs: int, nodes: int, times: int) -> Row:
         lambda: pickle.loads(pickle.dumps(numbers)),
     )
     (asked,) = best_ms(times, lambda: ask_snapshot(planner.snapshot(), question, 0.0))
+    searched, explained = answer_ms(times, planner, question)
     return {
         "jobs": float(jobs),
         "snapshot_ms": taken,
@@ -66,6 +86,8 @@ def measure(kind: str, jobs: int, nodes: int, times: int) -> Row:
         "ratio": taken / bare if bare else 0.0,
         "pickle_of_places_ms": pickled,
         "whatif_ms": asked,
+        "search_ms": searched,
+        "why_ms": explained,
     }
 
 
@@ -74,9 +96,18 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a small dose of everything")
     parser.add_argument("--dry", action="store_true", help="write no file")
     options = parser.parse_args()
+    gc.set_threshold(*COLLECTED_AFTER)
     counts, nodes, times = ([100], 100, 2) if options.quick else ([1000, 10_000], 1000, 15)
     rows = {f"{kind} {jobs}": measure(kind, jobs, nodes, times) for kind in ("nodes", "mixed") for jobs in counts}
-    titles = ["snapshot ms", "entries alone ms", "ratio", "pickle of places ms", "what-if ms"]
+    titles = [
+        "snapshot ms",
+        "entries alone ms",
+        "ratio",
+        "pickle of places ms",
+        "what-if ms",
+        "of it search ms",
+        "why ms",
+    ]
     print_table(
         [["plan", *titles]]
         + [[name, *(f"{value:.2f}" for value in list(row.values())[1:])] for name, row in rows.items()]

@@ -22,8 +22,10 @@ settings.load_profile("rota")
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# What a script runs in the background ignores these, and so would all processes of the tests that interrupt them.
+# What a script or `nohup` runs in the background ignores these, and so would all processes of the tests that
+# send them.
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -35,6 +35,7 @@ class Deployment:
         self.work = top / "work"
         self.work.mkdir(parents=True, exist_ok=True)
         self.before: list[str] = []  #: what commands are run by, on another host for example
+        self.namespaces: list[str] = []  #: the files of those that it enters, if that is all that it does
         # Nothing of the caller's deployment, but perhaps a dashboard that is built elsewhere.
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("ROTA_") or k == "ROTA_STATIC"}
         self.env |= {"ROTA_HOME": str(self.home), "NO_COLOR": "1", "PYTHONFAULTHANDLER": "1"}
@@ -47,10 +48,13 @@ class Deployment:
         """`rota ARGS` as a user types it; its status is not judged."""
         data = input.encode() if isinstance(input, str) else input
         cwd, env = options.pop("cwd", self.work), options.pop("env", self.env)
-        if not options and not self.before and COLD not in os.environ and _warm().can_run(args, env):
-            done = _warm().run(args, env=env, cwd=str(cwd), input=data, timeout=timeout)
+        given: dict[str, Any]
+        can_fork = not options and (not self.before or self.namespaces) and COLD not in os.environ
+        if can_fork and _warm().can_run(args, env):
+            given = {"input": data, "namespaces": self.namespaces}
+            done = _warm().run(args, env=env, cwd=str(cwd), timeout=timeout, **given)
         else:
-            given: dict[str, Any] = {"input": data} if data is not None else {"stdin": subprocess.DEVNULL}
+            given = {"input": data} if data is not None else {"stdin": subprocess.DEVNULL}
             options = {"cwd": cwd, "env": env, "capture_output": True, **given, **options}
             done = subprocess.run([*self.before, ROTA, *args], timeout=timeout, check=False, **options)
         out, err = (stream.decode(errors="replace") for stream in (done.stdout or b"", done.stderr or b""))

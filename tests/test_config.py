@@ -64,6 +64,7 @@ def test_the_nearest_source_wins_and_is_remembered(home: Home, tmp_path: Path) -
         ("cores = 0", "at least 1"),
         ('containment = "docker"', "use auto, cgroup, session"),
         ('host = ""', "must be a text"),
+        ("local = false", "use on, off"),
         ("grace = [1]", "setting 'grace'"),
         ("[grace]\nx = 1", "setting 'grace'"),
         ("grace = ", "not valid TOML"),

@@ -103,7 +103,8 @@ class Seen:
         self.signals = [int(status[name], 16) & ~(3 << 31) for name in ("SigBlk", "SigIgn", "SigCgt")]
         self.leads = (os.getsid(pid), os.getpgid(pid)) == (pid, pid)
         self.places = [os.readlink(f"/proc/{pid}/{name}") for name in ("exe", "cwd", "root")]
-        self.open = {_named(f"/proc/{pid}/fd/{fd}", home) for fd in os.listdir(f"/proc/{pid}/fd")}
+        named = [_named(f"/proc/{pid}/fd/{fd}", home) for fd in os.listdir(f"/proc/{pid}/fd")]
+        self.open = {each for each in named if each}
 
     def same(self) -> tuple[object, ...]:
         return (
@@ -112,8 +113,12 @@ class Seen:
 
 
 def _named(path: str, home: Path) -> str:
-    """What a descriptor is of; the name of a runner is another one each time."""
-    return re.sub(r"\d+(-[0-9a-f]{8})?", "NUMBER", os.readlink(path).replace(str(home), "HOME"))
+    """What a descriptor is of; the name of a runner is another one each time. Empty: it was closed meanwhile."""
+    try:
+        target = os.readlink(path)
+    except FileNotFoundError:
+        return ""
+    return re.sub(r"\d+(-[0-9a-f]{8})?", "NUMBER", target.replace(str(home), "HOME"))
 
 
 def _processes(top: Path) -> Iterator[tuple[str, Seen, int]]:

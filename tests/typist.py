@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import fcntl
 import os
@@ -30,6 +31,7 @@ class Typist:
         self.before = termios.tcgetattr(slave)
         self._slave = slave
         self.shown = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self.process = subprocess.Popen(
             argv,
             stdin=slave,
@@ -72,7 +74,7 @@ class Typist:
         if not select.select([self._master], [], [], 0.1)[0]:
             return False
         with contextlib.suppress(OSError):
-            self.shown += os.read(self._master, 65536).decode(errors="replace")
+            self.shown += self._decoder.decode(os.read(self._master, 65536))
         return True
 
     def ends(self) -> int:

@@ -16,7 +16,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +55,11 @@ class Warm:
             return False
         return True
 
-    def _request(self, args: tuple[str, ...], env: Mapping[str, str], cwd: str) -> Request:
-        return Request([sys.executable, self._program, *args], dict(env), cwd, targets=[0, 1, 2])
+    def _request(
+        self, args: tuple[str, ...], env: Mapping[str, str], cwd: str, namespaces: Sequence[str] = ()
+    ) -> Request:
+        argv = [sys.executable, self._program, *args]
+        return Request(argv, dict(env), cwd, targets=[0, 1, 2], namespaces=namespaces)
 
     def popen(self, args: list[str], **options: Any) -> subprocess.Popen[bytes]:
         """What `subprocess.Popen` would have returned, of a part of Rota with the environment of this process."""
@@ -68,13 +71,20 @@ class Warm:
         self._process.wait()
 
     def run(
-        self, args: tuple[str, ...], *, env: Mapping[str, str], cwd: str, input: bytes | None, timeout: float
+        self,
+        args: tuple[str, ...],
+        *,
+        env: Mapping[str, str],
+        cwd: str,
+        input: bytes | None,
+        timeout: float,
+        namespaces: Sequence[str] = (),
     ) -> subprocess.CompletedProcess[bytes]:
         """What `subprocess.run` would have returned or raised."""
         stdin, feed = (os.open(os.devnull, os.O_RDONLY), -1) if input is None else os.pipe()
         (out, out_end), (err, err_end), (story, story_end) = os.pipe(), os.pipe(), os.pipe()
         ends = [stdin, out_end, err_end, story_end]
-        socket.send_fds(self._socket, [self._request(args, env, cwd).packed()], ends)
+        socket.send_fds(self._socket, [self._request(args, env, cwd, namespaces).packed()], ends)
         for end in ends:
             os.close(end)
         said, left = {out: b"", err: b"", story: b""}, memoryview(input or b"")
@@ -119,5 +129,5 @@ def _written(pipe: int, data: memoryview) -> memoryview:
 
 def _general(env: Mapping[str, str]) -> dict[str, str]:
     """What a command of another deployment has in its environment as well."""
-    ours = ("NO_COLOR", "PYTHONFAULTHANDLER", "PYTEST_CURRENT_TEST")
+    ours = ("NO_COLOR", "PYTHONFAULTHANDLER", "PYTEST_CURRENT_TEST", "CLUSTER_OF")
     return {key: value for key, value in env.items() if not key.startswith("ROTA_") and key not in ours}

@@ -44,6 +44,7 @@ _MODULES = ("rota.manager", "rota.runner", "rota.api")
 _PR_SET_CHILD_SUBREAPER = 36
 _LIMITS = [number for name, number in vars(resource).items() if name.startswith("RLIMIT_")]
 _libc = ctypes.CDLL(None, use_errno=True)
+_entered: list[str] = []  #: namespaces of this process that its zygote is not in
 
 
 class Request(NamedTuple):
@@ -57,6 +58,7 @@ class Request(NamedTuple):
     session: bool = False  #: a new one
     umask: int = -1
     limits: Sequence[tuple[int, tuple[int, int]]] = ()
+    namespaces: Sequence[str] = ()  #: files of those that it is in, and all that it starts
 
     def packed(self) -> bytes:
         """Raises `ValueError` if it is too large."""
@@ -311,6 +313,7 @@ def _request(module: str, argv: Any, env: Mapping[Any, Any], fds: Mapping[int, i
         session=session,
         umask=_umask(),
         limits=[(limit, resource.getrlimit(limit)) for limit in _LIMITS],
+        namespaces=_entered,
     )
 
 
@@ -344,6 +347,7 @@ def _next(line: socket.socket) -> Request:
         request = birth.request
         if request.session:
             os.setsid()
+        _enter(request.namespaces)
         if request.module:
             birth.line.close()
         if request.module == "rota.manager":
@@ -359,6 +363,14 @@ def _next(line: socket.socket) -> Request:
         if birth.line.fileno() >= 0:
             _spawn_from(birth.line, is_ancestor=request.module != "")
         return request
+
+
+def _enter(namespaces: Sequence[str]) -> None:
+    for path in namespaces:
+        with open(path, "rb") as file:
+            if _libc.setns(file.fileno(), 0) != 0:
+                raise OSError(ctypes.get_errno(), "cannot enter a namespace", path)
+    _entered[:] = namespaces
 
 
 def _be_quiet(kept: int) -> None:

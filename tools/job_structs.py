@@ -228,6 +228,12 @@ class JobView(Struct, kw_only=True, gc=False):
     amounts: AmountsView | None = None  #: asked, learned, and the newest attempt's given and used amounts
     promised: PromisedView | None = None  #: for a reservation that began with fewer resources
     groups: list[str] = field(default_factory=list)  #: all its report groups; the first is `group`
+    #: waiting, installing (its machines are provisioned), running, hold (it has ended and keeps them); null: none
+    phase: str | None = None
+    #: wait_s + provision_s + the execution of its newest attempt + hold_s = the time since its submission
+    wait_s: float | None = None
+    provision_s: float | None = None
+    hold_s: float | None = None
 """,
     _shown,
     lambda field: field.in_spec and bool(field.view_name),

@@ -16,12 +16,17 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.deployment import Deployment, deployment, wait_until
 from tests.web.browser import Visitor, chromium
 
+from rota.core.pipelines.definition import Definition, Element, Stage
+
 _PAGES = {
     "overview": "/",
     "jobs": "/jobs",
     "job": "/jobs/{failed}",
     "running": "/jobs/{running}",
     "groups": "/groups",
+    "pipelines": "/pipelines",
+    "pipeline": "/pipelines/{pipeline}",
+    "dependencies": "/graph?select=@tree",
     "gantt": "/gantt",
     "machines": "/machines",
     "limits": "/policy",
@@ -68,9 +73,30 @@ def fill(rota: Deployment) -> dict[str, int]:
         rota.ok("add", "-g", "mesh", "-q", "night", "-l", f"core={1 + n % 4},walltime={20 + 7 * n}m", "--",
                 "sleep", str(60 + n))  # fmt: skip
     rota.ok("add", "-g", "course", "-l", "core=6,walltime=45m", "-r", "now+2h", "--", "sleep", "60")
+    tree: list[int] = []
+    for n in range(12):
+        parent = tree[(n - 1) // 3] if tree else calls[0]
+        tree += rota.json("add", "-g", "tree", "-n", f"part {n}", "--time", f"{n + 1}m", "--after", str(parent),
+                          "--", "sleep", "20")["added"]  # fmt: skip
     wait_until(lambda: len(rota.states("state=complete")) > 90, "some are done")
+    wait_until(lambda: bool(rota.states("state=failed")), "some have failed")
     failed = next(iter(rota.states("state=failed")))
-    return {"failed": failed, "running": running}
+    return {"failed": failed, "running": running, "pipeline": flow(rota)}
+
+
+def flow(rota: Deployment) -> int:
+    """A session of a pipeline in which some elements fail."""
+    stages = (
+        Stage(name="fetch", run="sleep 0.2"),
+        Stage(name="build", run="sleep 1; test {name} != part-7", imperative=True, needs_dependencies=True),
+        Stage(name="pack", run="sleep 0.1"),
+    )
+    elements = tuple(Element(f"part-{n}", ((n - 1) // 2,) if n else ()) for n in range(36))
+    with rota.client() as client:
+        definition = Definition(stages=stages, elements=elements)
+        session = client.start_pipeline(definition, file="/src/parts.yaml", cwd=str(rota.work)).session
+        wait_until(lambda: bool(client.pipeline(session=session).failures), "something is blocked")
+    return session
 
 
 def take(browser: Browser, rota: Deployment, ids: dict[str, int], out: Path) -> None:

@@ -1,4 +1,4 @@
-"""The current boot of this machine: its id, and the seconds since then."""
+"""This machine: its id, the id of its current boot, and the seconds since then."""
 
 from __future__ import annotations
 
@@ -17,3 +17,15 @@ def boot_id() -> str:
 def since_boot() -> float:
     """Seconds since boot, including time asleep."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def machine_id(default: str) -> str:
+    """Identifies this machine among others that share its file system."""
+    for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
+        try:
+            with open(path, encoding="ascii") as file:
+                if text := file.read().strip():
+                    return text
+        except (OSError, UnicodeDecodeError):
+            continue
+    return default

@@ -7,19 +7,21 @@ They come from flags, `ROTA_*` variables, `$ROTA_HOME/rota.toml`, `~/.config/rot
 from __future__ import annotations
 
 import os
-import typing
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-import msgspec
 from msgspec import Meta, Struct, field
 
 from rota.errors import BadInput, EnvironmentFault
 from rota.home import Home
+from rota.pool_settings import read_pools
 from rota.settings import Settings
 from rota.units import format_duration, format_size, parse_duration, parse_size
+
+#: The tables of pools. They are no setting with one value: only files have them.
+POOLS: Final = "pools"
 
 
 class Setting(Struct, frozen=True):
@@ -73,7 +75,7 @@ class Setting(Struct, frozen=True):
 
     def _word(self, value: object) -> str:
         if not isinstance(value, str) or not value or not value.isprintable():
-            raise BadInput("must be a text")
+            raise BadInput("must be a text", hint=f"use {', '.join(self.choices)}" if self.choices else "")
         if self.choices and value not in self.choices:
             raise BadInput(f"'{value}' is not one of its values", hint=f"use {', '.join(self.choices)}")
         if self.kind == "path" and not os.path.isabs(value):
@@ -109,13 +111,15 @@ def _whole(value: object, *, text: bool) -> int:
 @cache
 def all_settings() -> dict[str, Setting]:
     """All settings by name, in the order of declaration."""
-    hints = typing.get_type_hints(Settings, include_extras=True)
+    defaults = Settings()
     found = {}
-    for declared in msgspec.structs.fields(Settings):
-        meta: Meta = hints[declared.name].__metadata__[0]
-        extra = meta.extra or {}
-        doc = meta.description or ""
-        found[declared.name] = Setting(name=declared.name, doc=doc, default=declared.default, **extra)
+    for name, declared in Settings.__annotations__.items():
+        if name == POOLS:
+            continue
+        meta: Meta = declared.__metadata__[0]
+        found[name] = Setting(
+            name=name, doc=meta.description or "", default=getattr(defaults, name), **(meta.extra or {})
+        )
     return found
 
 
@@ -134,7 +138,7 @@ def load(
     environ = os.environ if environ is None else environ
     known = all_settings()
     values: dict[str, Any] = {}
-    origin = dict.fromkeys(known, "default")
+    origin = dict.fromkeys((*known, POOLS), "default")
     files = [path for path in config_files(home, environ) if path.exists()]
     for path in reversed(files):
         for name, value in _read_toml(path).items():
@@ -197,10 +201,15 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 def _value(name: str, value: object, *, source: str, text: bool = False) -> Any:
     known = all_settings()
+    if name == POOLS and not text:
+        try:
+            return read_pools(value)
+        except BadInput as error:
+            raise BadInput(f"{source}: {error.message}", hint=error.hint) from None
     if name not in known:
         import difflib
 
-        close = difflib.get_close_matches(name, known, n=1)
+        close = difflib.get_close_matches(name, (*known, POOLS), n=1)
         hint = f"did you mean '{close[0]}'?" if close else "list the settings with 'rota config show'"
         raise BadInput(f"{source}: unknown setting '{name}'", hint=hint)
     try:

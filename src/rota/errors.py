@@ -27,6 +27,7 @@ class RotaError(Exception):
         self.field = field  #: the field of a job that it is about; empty: none, or several
         self.label = f"field '{field}'" if field else ""  #: how the message calls the field; empty: the text does
         self.line = line  #: of the input; 0: none
+        self.column = 0  #: in that line, from 1; 0: unknown
         self.entry = 0  #: of a list of jobs, from 1; 0: none
         self.source = ""  #: name of the input
 
@@ -62,6 +63,8 @@ class RotaError(Exception):
     def message(self) -> str:
         """What is wrong, after the place."""
         numbers = [f"line {self.line}"] if self.line else []
+        if self.line and self.column:
+            numbers = [f"line {self.line}, column {self.column}"]
         if self.entry:
             numbers.append(f"(entry {self.entry})" if self.line else f"entry {self.entry}")
         place = " ".join([self.source, *numbers] if self.source else numbers)
@@ -87,10 +90,32 @@ class BadInput(UserError):
     code = "bad_input"
 
 
+class BadPipeline(BadInput):
+    """A pipeline that is not as pipelines are. Its path leads to what is wrong, from the top of the definition:
+    names of fields, limits and elements, and positions in lists."""
+
+    code = "bad_pipeline"
+
+    def __init__(self, text: str, *, path: tuple[str | int, ...], hint: str, of: str = "") -> None:
+        names = [step for step in path if isinstance(step, str)]
+        # The message calls a stage or an element by its name (`of`), a field of the pipeline by its own.
+        names = names[1:] if of and path[0] == "stages" else names[2:] if of else names
+        super().__init__(text, hint=hint, field=".".join(names))
+        self.label = ", ".join(part for part in (of, self.label) if part)
+        self.path = path
+        self.cycle: tuple[str, ...] = ()  #: elements, each of which depends on the next, the last on the first
+
+
 class NeverFits(UserError):
     """No machine of this deployment could ever run the job."""
 
     code = "unsatisfiable"
+
+
+class GangConflict(UserError):
+    """No set of machines could ever run all members of a gang together."""
+
+    code = "gang_conflict"
 
 
 class NotGranted(UserError):
@@ -197,6 +222,7 @@ _BY_CODE: dict[str, type[RotaError]] = {
     for cls in (
         BadInput,
         NeverFits,
+        GangConflict,
         NotGranted,
         NotFound,
         Denied,
@@ -222,6 +248,7 @@ _BY_CODE |= {
     "other_home": EnvironmentFault,
     "changed": BadInput,
     "not_running": BadInput,
+    "bad_pipeline": BadInput,
     "internal": Bug,
 }
 

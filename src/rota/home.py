@@ -111,6 +111,10 @@ class Home:
         return self.path / "tokens"
 
     @property
+    def tickets(self) -> Path:
+        return self.path / "tickets"
+
+    @property
     def logs(self) -> Path:
         return self.path / "logs"
 

@@ -3,11 +3,13 @@
 `rota.config` reads them from flags, variables and files.
 """
 
-from __future__ import annotations
+# No postponed annotations here: `rota.config` reads all of these, and every command would compile them from text.
 
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
+
+from rota.pool_settings import PoolSettings
 
 
 def _setting(doc: str, kind: str, **extra: Any) -> Meta:
@@ -192,6 +194,22 @@ class Settings(Struct, frozen=True, kw_only=True):
             choices=("CONT", "USR1", "USR2", "TERM", "INT", "HUP", "URG", "XCPU"),
         ),
     ] = "CONT"
+    expiry_hook: Annotated[
+        str | None,
+        _setting(
+            "Path of a script on the manager's host that runs before a job reaches its walltime. The job gets as "
+            "much more time as the last line that it prints says.",
+            "command",
+        ),
+    ] = None
+    expiry_notice: Annotated[
+        float,
+        _setting(
+            "How long before the walltime is over `expiry_hook` runs; at the earliest after half of it.",
+            "duration",
+            low=1.0,
+        ),
+    ] = 60.0
     checkpoint_grace: Annotated[
         float,
         _setting(
@@ -222,15 +240,40 @@ class Settings(Struct, frozen=True, kw_only=True):
     heal_every: Annotated[
         float, _setting("How often `heal_cmd` and `fence_cmd` are tried for one node.", "duration", low=0.1)
     ] = 60.0
+    provision_timeout: Annotated[
+        float,
+        _setting(
+            "How long a machine may take to be ready for a job that has it provisioned, from the beginning of its "
+            "provision command.",
+            "duration",
+            low=0.1,
+        ),
+    ] = 1800.0
+    provision_wait_timeout: Annotated[
+        float,
+        _setting("How long a machine may wait until its provision command begins.", "duration", low=0.1),
+    ] = 600.0
     deploy_host: Annotated[
         str | None,
-        _setting("Node that the commands of `deploy` jobs run on; unset: this host, if it runs jobs.", "text"),
+        _setting(
+            "Node that the commands of `deploy` jobs and the provision commands of nodes run on; unset: this "
+            "host, for the former if it runs jobs.",
+            "text",
+        ),
     ] = None
     cosystem_host: Annotated[str | None, _setting("The same for the commands of `cosystem` jobs.", "text")] = None
     reservation_patience: Annotated[
         float,
         _setting(
             "How long a reservation waits at its start for resources that are missing; then it begins with fewer.",
+            "duration",
+            low=0.0,
+        ),
+    ] = 300.0
+    gang_patience: Annotated[
+        float,
+        _setting(
+            "How long a gang waits before it gets a reservation, in queues without conservative backfilling.",
             "duration",
             low=0.0,
         ),
@@ -300,7 +343,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = None
     max_runners: Annotated[
         int,
-        _setting("How many runners a delegated pool is asked for at most.", "int", low=0, high=1_000_000),
+        _setting(
+            "How many runners each [delegated pool](pools.md) is asked for at most, unless its table says "
+            "something else.",
+            "int",
+            low=0,
+            high=1_000_000,
+        ),
     ] = 1000
     log_level: Annotated[
         str,
@@ -308,6 +357,8 @@ class Settings(Struct, frozen=True, kw_only=True):
             "How much the manager writes to its log.", "choice", choices=("debug", "info", "warning", "error")
         ),
     ] = "info"
+    #: The tables `[pools.NAME]` by name, in their order. They have no variable and no flag.
+    pools: dict[str, PoolSettings] = {}
 
     @property
     def names(self) -> list[str]:

@@ -63,6 +63,12 @@ def test_a_node_says_what_it_has_and_what_runs_there(worked: Site) -> None:
 
     wait_until(lambda: doing() == "busy", "it is busy")
     whole = get(worked, f"/nodes/{HOST}")
+    assert (whole["condition"], whole["usage"]) == ("automated", "running")
+    assert (whole["owner"], whole["groups"], whole["manual_user"]) == ("", [], "")
+    assert whole["since"] == whole["history"][0]["at"]
+    assert {name: whole["history"][0][name] for name in ("condition", "usage", "node_state")} == {
+        "condition": "automated", "usage": "running", "node_state": "alive",
+    }  # fmt: skip
     assert whole["history"][0]["until"] is None
     assert {name: whole[name] for name in ("host", "cores", "pid")} == {
         name: node[name] for name in ("host", "cores", "pid")
@@ -76,6 +82,18 @@ def test_usage_is_told_per_host(worked: Site) -> None:
     found = get(worked, "/usage")
     assert set(found) == {"from", "to", "hosts", "utilisation"}
     assert set(found["hosts"][0]) == {"host", "busy_s", "idle_s", "down_s", "asleep_s", "unseen_s", "utilisation"}
+
+
+def test_usage_is_told_by_condition_usage_and_state(worked: Site) -> None:
+    wait_until(lambda: get(worked, "/usage")["hosts"], "something is known")
+    found = get(worked, "/usage/machines?by=cluster&window=day&zone=Europe/Paris")
+    assert set(found) == {"from", "to", "rows", "by", "machines", "edges"}
+    assert set(found["rows"][0]) == {"host", "condition", "usage", "state", "seconds", "at"}
+    assert sum(row["seconds"] for row in found["rows"]) == pytest.approx(86_400, abs=1e-5)
+    assert (found["edges"][0], found["edges"][-1]) == (found["from"], found["to"])
+    assert found["machines"] == {"": 1}
+    (host,) = get(worked, f"/usage/machines?host={HOST}")["machines"]
+    assert host == HOST
 
 
 def test_a_learning_group_has_points(worked: Site) -> None:
@@ -122,6 +140,10 @@ def test_the_document_names_the_words_that_rows_are_told_apart_by(worked: Site) 
         ("/usage?from=9999-12-31T23:59:59Z", 400),
         ("/usage?to=0001-01-01T00:00:00Z", 400),
         ("/usage?host=x", 400),
+        ("/usage/machines?from=9999-12-31T23:59:59Z", 400),
+        ("/usage/machines?by=nosuch", 400),
+        ("/usage/machines?window=fortnight", 400),
+        ("/usage/machines?host=nosuch", 404),
         ("/history?minutes=10081", 400),
         ("/history?minutes=0", 400),
     ],

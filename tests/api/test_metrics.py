@@ -111,7 +111,9 @@ def test_the_manager_is_described(site):
     found = _metrics(site)
     view = site.user.get("/api/v1/manager").json
     assert found["rota_runners"] == {"": len([each for each in view["runners"] if each["connected"]])}
-    assert found["rota_paused"] == found["rota_disk_full"] == {"": 0.0}
+    assert found["rota_paused"] == found["rota_disk_full"] == found["rota_safe_mode"] == {"": 0.0}
+    assert {"request", "report", "effect", "timer"} < found["rota_bugs_total"].keys()
+    assert set(found["rota_bugs_total"].values()) == {0.0}
     assert found["rota_resident_bytes"][""] > 1 << 20
     assert found["rota_connections"][""] >= 1
     with site.user.events() as stream:

@@ -35,7 +35,7 @@ _HEADERS = {
 
 
 #: What a deployment writes down by itself: who is connected, and figures of the last minutes.
-_BY_ITSELF = {"runners", "host_states", "minutes"}
+_BY_ITSELF = {"runners", "machines", "minutes"}
 
 
 def _digest(site: Site) -> str:

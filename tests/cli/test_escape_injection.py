@@ -90,6 +90,10 @@ _COMMANDS = {
     "resource list --each": 0,
     "node remove x": None,
     "manager token remove x": 0,
+    "pipeline list": 0,
+    "pipeline show": 0,
+    "pipeline show x": 0,
+    "pipeline retry x": 0,
 }
 
 
@@ -259,7 +263,7 @@ def test_text_is_shown_as_it_is_only_if_nothing_was_added_unescaped() -> None:
 # ------------------------------------------------------------------ there is no other way to print
 
 #: Where the output of jobs is passed on byte for byte.
-_BYTES = {"job_output.py", "logs.py", "interactive.py", "run.py"}
+_BYTES = {"job_output.py", "logs.py", "interactive.py", "pipeline_log.py", "run.py"}
 _MAKE_SAFE_TEXT = {"text.py"}
 
 

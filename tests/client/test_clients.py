@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,24 @@ def test_what_the_manager_has_not_done_is_sent_again_and_what_it_may_have_done_i
         with pytest.raises(NoManager, match="was lost"):
             talk(home, lambda client: client.kill(9))
     assert seen == ["hold", "hold", "Add", "Add", "Show", "Show", "kill"]
+
+
+def test_what_the_manager_said_before_it_closed_counts_although_nothing_can_be_sent(
+    tmp_path: Path,
+) -> None:
+    def script(conversation: Conversation, message: Any) -> None:
+        conversation.reply(message.n, Acted([7], []))
+        if conversation.number == 1:
+            conversation.send(m.Failure(0, "not_done", "it starts anew", "try again"))
+            conversation.close()
+            closed.set()
+
+    closed = threading.Event()
+    with scripted(tmp_path, script) as (home, manager), rota.connect(str(home)) as client:
+        client.hold(7)
+        assert closed.wait(60)
+        assert client.kill(7).changed == [7]
+        assert [each.verb for talk in manager.conversations for each in talk.heard] == ["hold", "kill"]
 
 
 @both

@@ -40,6 +40,7 @@ class Cluster(Deployment):
         self._head, head = begin(["--net", "--uts"], ["sh", "-c", _HEAD], mark=self._mark, log=top / "head.log")
         self._head_pid = head
         self.before = ["nsenter", "--target", str(head), "--net", "--uts"]
+        self.namespaces = [f"/proc/{head}/ns/net", f"/proc/{head}/ns/uts"]
         self.witness = Witness(top / "witness", cores=CORES)
         network = Network(head)
         self.hosts = [
@@ -85,6 +86,27 @@ class Cluster(Deployment):
 
     def kill_agent(self, host: Host) -> None:
         self.agents.pop(host.name).kill_and_wait()
+
+    def launchers_on(self, host: Host) -> list[int]:
+        """The launchers there, with their pids on this machine."""
+        found = []
+        for pid in host.pids():
+            with contextlib.suppress(OSError):
+                if b"rota.launcher" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                    found.append(pid)
+        return found
+
+    def kill_launchers(self, host: Host) -> None:
+        for pid in self.launchers_on(host):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def kill_agent_and_launchers(self, host: Host) -> None:
+        """As `kill -9 -1` does: what runs there is known to no process any more."""
+        agent = self.agents[host.name]
+        agent.signal(signal.SIGSTOP)  # it must not start another
+        self.kill_launchers(host)
+        self.kill_agent(host)
 
     @contextlib.contextmanager
     def stopped_agent(self, host: Host) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,9 +36,13 @@ int main(int argc, char **argv) {
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three nodes that work."""
-    with cluster(tmp_path_factory.mktemp("channels"), hosts=3, interactive_grace="30s") as made:
+    with (
+        tempfile.TemporaryDirectory() as short,
+        cluster(tmp_path_factory.mktemp("channels"), hosts=3, interactive_grace="30s") as made,
+    ):
         made.env |= {"SHELL": "/bin/sh", "PS1": "inside> ", "OMPI_ALLOW_RUN_AS_ROOT": "1"}
         made.env |= {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        made.env |= {"TMPDIR": short}  # killed MPI jobs leave files there, and sockets need a short path
         made.up()
         yield made
 

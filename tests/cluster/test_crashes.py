@@ -12,11 +12,36 @@ _SECOND_TIME = "test $ROTA_ATTEMPT -gt 1 || sleep 300"
 _AGAIN: dict[str, Any] = {"retries": 1, "backoff": "0s"}
 
 
-def test_jobs_of_a_killed_agent_are_ended_by_the_next_one_and_retries_decide(two: Cluster) -> None:
+def test_jobs_of_a_killed_agent_go_on_with_the_next_one(two: Cluster) -> None:
+    job = two.running(f"echo one; {_UNTIL.format(name='go')}; echo two", retries=0)
+    host = two.host_of(job)
+    two.kill_agent(host)
+    two.start_agent(host)
+    two.until_node(host, "alive")
+    (two.work / "go").touch()
+    two.until(job, "complete")
+    assert two.outcomes(job) == [("complete", None)]
+    assert two.witness.seen(job) == ["start", "end"]
+    with two.client() as client:
+        assert client.output(job) == b"one\ntwo\n"
+
+
+def test_a_job_ends_while_its_node_has_no_agent_and_is_told_by_the_next_one(two: Cluster) -> None:
+    job = two.running(f"{_UNTIL.format(name='gone')}; exit 3", retries=0)
+    host = two.host_of(job)
+    two.kill_agent(host)
+    (two.work / "gone").touch()
+    wait_until(lambda: two.witness.seen(job) == ["start", "end"], "it has ended")
+    two.start_agent(host)
+    two.until(job, "failed")
+    assert two.outcomes(job) == [("failed", "exit")]
+
+
+def test_jobs_of_a_killed_agent_and_launcher_are_ended_by_the_next_one_and_retries_decide(two: Cluster) -> None:
     once = two.running("sleep 300", retries=0)
     host = two.host_of(once)
     again = two.running(_SECOND_TIME, **_AGAIN, request=two.on(host))
-    two.kill_agent(host)
+    two.kill_agent_and_launchers(host)
     assert two.commands_on(host).count("sleep 300") == 2, "nobody has ended them yet"
     two.start_agent(host)
     two.until(once, "failed")
@@ -30,7 +55,7 @@ def test_jobs_of_a_killed_agent_are_ended_by_the_next_one_and_retries_decide(two
 def test_jobs_of_a_killed_agent_that_does_not_come_back_are_lost_and_keep_their_cores(two: Cluster) -> None:
     job = two.running("sleep 300", retries=0)
     host = two.host_of(job)
-    two.kill_agent(host)
+    two.kill_agent_and_launchers(host)
     two.until(job, "lost")
     two.until_node(host, "suspected")
     two.start_agent(host)
@@ -82,7 +107,7 @@ def test_agent_and_manager_that_are_killed_together_lose_no_job(two: Cluster) ->
     host = two.host_of(once)
     again = two.running(_SECOND_TIME, **_AGAIN, request=two.on(host))
     two.kill_manager()
-    two.kill_agent(host)
+    two.kill_agent_and_launchers(host)
     two.start()
     two.start_agent(host)
     two.until(once, "failed")

@@ -56,10 +56,24 @@ def test_every_node_of_a_job_has_the_list_of_them(two: Cluster) -> None:
     finish(two, job, "listed")
 
 
-def test_a_job_goes_on_when_the_agent_of_its_other_node_is_killed(two: Cluster) -> None:
-    job, _first, other = wide(two, "agent")
+def test_what_a_job_left_on_its_other_node_goes_on_when_the_agent_there_is_killed(two: Cluster) -> None:
+    job, _first, other = wide(two, "kept")
     leave_something(two, job, other)
     two.kill_agent(other)
+    two.start_agent(other)
+    two.wait(
+        lambda: two.rota("exec", str(job), "--node", other.name, "-n", "--", "true").returncode == 0, "still open"
+    )
+    assert "sleep 654" in two.commands_on(other)
+    finish(two, job, "kept")
+    two.wait(lambda: "sleep 654" not in two.commands_on(other), "it ends with the job")
+    assert two.witness.seen(job) == ["start", "end"]
+
+
+def test_a_job_goes_on_when_agent_and_launcher_of_its_other_node_are_killed(two: Cluster) -> None:
+    job, _first, other = wide(two, "agent")
+    leave_something(two, job, other)
+    two.kill_agent_and_launchers(other)
     two.start_agent(other)
     two.wait(lambda: "sleep 654" not in two.commands_on(other), "the next agent ended what was left")
     two.until_node(other, "alive")

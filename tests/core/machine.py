@@ -42,6 +42,7 @@ from rota.manager.submit.redefinition import look_up_redefinition
 from rota.plan.dispatch.planning import Planning
 from rota.plan.placement.placement import Placement
 from rota.plan.size import Capacity
+from rota.pool_names import LOCAL
 from rota.store.base import Brief
 from rota.store.memory.store import MemoryStore
 from tests.core.runners import Grant, ModelRunner, Report, Witness
@@ -91,7 +92,7 @@ class Machine:
         self.features = features
         self._placement = placement
         self.random = Random(seed)
-        self.capacity = {f"h{n}": Capacity(cpus=cpus, mem=mem, disk=GIB) for n in range(1, hosts + 1)}
+        self.capacity = {f"h{n}": Capacity(cpus=cpus, mem=mem, disk=GIB, pool=LOCAL) for n in range(1, hosts + 1)}
         self.store = MemoryStore()
         self.witness = Witness(capacity=self.capacity, opening=self._opening)
         self.runners: dict[str, ModelRunner] = {}

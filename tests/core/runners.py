@@ -179,6 +179,7 @@ class ModelRunner:
     def __init__(self, id: str, host: str, witness: Witness) -> None:
         self.id = id
         self.host = host
+        self.boot_id, self.pid = "boot", 1
         self.witness = witness
         self.connected = False
         self.ruled = False  #: the manager has answered the join of this very connection
@@ -345,8 +346,8 @@ class ModelRunner:
         ]
         self.repeat()
         return RunnerJoined(
-            runner=self.id, host=self.host, boot_id="boot", pid=1, start_time=1, held=held, seats=list(self.seats),
-            parts=[LeaseRef(*lease) for lease in sorted(self.parts)],
+            runner=self.id, host=self.host, boot_id=self.boot_id, pid=self.pid, start_time=1, held=held,
+            seats=list(self.seats), parts=[LeaseRef(*lease) for lease in sorted(self.parts)],
         )  # fmt: skip
 
     def die(self) -> None:

@@ -10,7 +10,7 @@ from rota.core import effects as e
 from rota.core.jobs.explain import why
 from rota.core.machines.energy_rules import EnergyRules
 from rota.core.machines.node_energy import NodeEnergy
-from rota.core.machines.sleep_and_wake import state_of
+from rota.core.machines.sleep_and_wake import WORDS
 from rota.plan.site.node_facts import NodeFacts
 from tests.core.machine import GIB, Machine
 from tests.core.runners import ModelRunner
@@ -64,7 +64,7 @@ class Cluster(Machine):
         for lease in work.leases:
             job = self.world.jobs.get(lease[0])
             if job is not None and job.lease is not None and job.lease.token == lease[2]:
-                assert state_of(self.world, model.host) == "", f"job {job.id} is sent to {model.host}"
+                assert model.host not in self.world.site["energy"], f"job {job.id} is sent to {model.host}"
         super()._send_work(model, work)
 
     def tick(self, seconds: float = 1.0) -> None:
@@ -97,7 +97,8 @@ class Cluster(Machine):
         assert set(self.energy().values()) == {"asleep"}
 
     def energy(self) -> dict[str, str]:
-        return {host: state_of(self.world, host) for host in self.nodes}
+        energy = self.world.site["energy"]
+        return {host: WORDS[energy[host]["state"]] if host in energy else "" for host in self.nodes}
 
     def job(self, request: str = "nodes=1", **fields: Any) -> int:
         (job,) = self.add("true", fresh=True, request=(request,), **{"walltime_s": 600.0, **fields}).added

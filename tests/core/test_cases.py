@@ -217,7 +217,8 @@ def test_a_delay_is_due_at_the_same_time_after_a_restart(m: Machine) -> None:
 
 def test_a_lease_handed_back_costs_nothing(m: Machine) -> None:
     id = in_state(m, S.SCHEDULED)
-    m.commit()
+    while m.commit():
+        pass
     model = runner(m)
     work = m.world.jobs[id]
     ref = events.LeaseRef(id, work.attempt, work.lease.token)
@@ -263,6 +264,18 @@ def test_a_runner_killed_after_the_spawn_leaves_a_lost_job_that_never_runs_again
     assert m.state(id) is S.FAILED
     assert m.store.jobs([id])[0].reason_code == "lost"
     assert m.witness.attempts[id] == [1]
+
+
+def test_a_lost_attempt_says_which_behaviours_never_ran(m: Machine) -> None:
+    (id,) = m.add("a", retries=0, on_failure=("run: mail",), on_exit=("run: tidy", "remove")).added
+    model = runner(m)
+    m.die(model)
+    m.settle(model)
+    m.heal()
+    assert m.state(id) is S.FAILED  # and it is not removed: a person should see it
+    (attempt,) = m.store.attempts(id)
+    told = [(each.behaviour, each.ok, each.message.partition(":")[0]) for each in attempt.behaviours]
+    assert told == [("run: mail", False, "not run"), ("run: tidy", False, "not run")]
 
 
 def test_a_settled_runner_tells_the_outcome_that_it_could_not_report(m: Machine) -> None:

@@ -24,7 +24,7 @@ from rota.manager.views import nodes
 from rota.plan.ask import Ask, ask_of
 from rota.plan.dispatch import plan_factory
 from rota.plan.dispatch.planning import Planning
-from rota.plan.explain.whatif import ask_when
+from rota.plan.explain.whatif import ask_snapshot
 from rota.plan.need import LimitUse
 from rota.plan.placement.given import Promised
 from rota.plan.planner.planner import Planner
@@ -394,7 +394,7 @@ def test_a_refused_reservation_says_which_jobs_are_in_the_way(m: Machine) -> Non
     second = add(m, request="core=1,walltime=1")
     with pytest.raises(NotGranted, match=f"jobs {first}, {second} have them; ask"):
         add(m, request="core=1,walltime=1", at=m.wall + 100)
-    answer = ask_when(m.world.placement.outlook(m.wall).planner, asked(m, at=m.wall + 100), m.wall)
+    answer = ask_snapshot(m.world.placement.outlook(m.wall).planner, asked(m, at=m.wall + 100), m.wall)
     assert [waits.blockers for waits in answer.reasons] == [(first, second)]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from rota.core import events
-from rota.core.jobs.job import Spec
+from rota.core.jobs.job import Job, Spec
 from rota.core.rows import SpecRow
 from rota.core.site.reservations import Reservations
 from rota.core.states import RETRYABLE, WAITING, State
@@ -102,6 +102,13 @@ records = st.sampled_from(
 )
 
 
+def postponed_to(job: Job) -> float:
+    """When it may begin; 0.0: at any time."""
+    return max(
+        (float(word.partition("=")[2]) for word in job.spec.types if word.startswith("postpone=")), default=0.0
+    )
+
+
 class PlannedHistories(Histories):
     """Each rule is one thing more that can happen."""
 
@@ -163,18 +170,32 @@ class PlannedHistories(Histories):
         found = self.m.world.find(Reservations)
         return found is not None and bool(found.granted)
 
+    def _is_idle(self) -> bool:
+        """Has nobody a lease, or the promise of one at a fixed time?"""
+        return not self._has_reservations() and not any(runner.leases for runner in self.m.world.runners.values())
+
+    def _ready(self) -> list[Job]:
+        return [job for job in self.m.world.jobs.values() if job.state is State.READY]
+
+    def _let_postponed_jobs_come_due(self) -> None:
+        """Until then the cores are kept for them: a job that goes after one, and would not be over, waits."""
+        last = max((postponed_to(job) for job in self._ready()), default=0.0)
+        if last > self.m.wall:
+            self.m.advance(last - self.m.wall + 1.0)
+            self.m.pump()
+
     @precondition(lambda self: not self.m.world.uploads)
     @rule()
     def nobody_waits_while_everything_is_idle(self) -> None:
         self.m.heal()
         self.lift()
         self.m.pump()
-        if any(runner.leases for runner in self.m.world.runners.values()) or self._has_reservations():
-            return
-        waiting = [job for job in self.m.world.jobs.values() if job.state is State.READY]
-        assert not [
-            job for job in waiting if not job.spec.types and job.spec.at is None and "BEST" not in job.spec.request
-        ]
+        if self._is_idle():
+            self._let_postponed_jobs_come_due()
+        if self._is_idle():
+            assert not [
+                job for job in self._ready() if (not job.spec.types or postponed_to(job)) and job.spec.at is None
+            ]
 
     def judge(self) -> None:
         # An inner job waits for a container that may never come, and so do those after it.

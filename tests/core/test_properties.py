@@ -10,12 +10,13 @@ from rota.core.attempts.parts import parts_by_host
 from rota.core.hooks.hook_records import ScriptState
 from rota.core.jobs.job import Condition, Spec
 from rota.core.jobs.outcome import Outcome
-from rota.core.machines.host_usage import HostUsage
+from rota.core.machines.machine_use import MachineUse
 from rota.core.states import HOLDABLE, LEASED, LIVE, RETRYABLE, TERMINAL, WAITING, State
 from rota.core.world import NO_JOB, World
 from rota.errors import Bug
 from rota.plan.size import Size
 from tests.core.machine import GIB, Entry, Machine, spec
+from tests.core.machines.rows import check_history
 from tests.core.runners import ModelRunner
 from tests.dose import half, histories
 
@@ -82,7 +83,7 @@ def view(world: World) -> dict[str, object]:
         "children": {parent: set(entries) for parent, entries in world.children.items()},
         "outcomes": bytes(world.outcomes).rstrip(bytes([NO_JOB])),
         "finished": {group: counts[min(TERMINAL) :] for group, counts in world.counts.items() if any(counts)},
-        "hosts": world.use(HostUsage).states,
+        "hosts": world.use(MachineUse).open,
         "scripts": (scripts.tries, scripts.epilogues),
         "leases": {id: sorted(runner.leases) for id, runner in world.runners.items() if runner.leases},
     }
@@ -385,6 +386,11 @@ class Histories(RuleBasedStateMachine):
         if hasattr(self, "m"):
             world = self.m.world
             assert all(world.jobs[id].key == key for key, id in world.keys.items())
+
+    @invariant()
+    def the_history_of_every_machine_is_whole(self) -> None:
+        if hasattr(self, "m"):
+            check_history(self.m)
 
     @precondition(lambda self: not self.m.world.uploads)
     @rule()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rota.core.events import ManagerPaused
-from rota.core.machines.host_usage import HostUsage
+from rota.core.machines.machine_use import MachineUse
 from rota.core.states import State
 from tests.core.machine import Machine
 
@@ -18,12 +18,12 @@ def test_a_start_brings_back_hosts_runners_and_the_pause() -> None:
     m.happened(ManagerPaused())
     m.pump()
     before = m.world
-    assert before.use(HostUsage).states
+    assert before.use(MachineUse).open
     m.crash()
     world = m.world
     assert world is not before
-    assert world.use(HostUsage).states == before.use(HostUsage).states
-    assert world.use(HostUsage).awaited == {"h1"}
+    assert world.use(MachineUse).open == before.use(MachineUse).open
+    assert world.use(MachineUse).awaited == {"h1"}
     assert world.paused
     assert world.runner_hosts == {model.id: "h1"}
     known, now = before.runners[model.id], world.runners[model.id]

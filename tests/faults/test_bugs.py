@@ -5,11 +5,14 @@ One deployment serves all tests of this file but those about how a manager begin
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -123,6 +126,44 @@ def test_a_bug_in_a_request_costs_a_new_generation_and_nothing_else(
     assert sum(target.endswith("/rota.db") for target in fds) <= 6  # the writer and its readers of one image
 
 
+def test_a_client_of_the_gateway_keeps_its_connection_and_gets_its_answer(
+    buggy: Buggy, client: rota_package.Client
+) -> None:
+    rota = buggy.rota
+    (job,) = add_new(client, ["true"], after=add_new(client, [_gated(rota.work / "never")]))
+    url = client.manager_status().http
+    assert url is not None
+    wait_until(lambda: _answers(url), "the gateway answers")
+    gateway, generation = _gateways_of(rota.manager_pid()), buggy.generation()
+    http = HTTPConnection(url.removeprefix("http://"), timeout=60)
+    http.connect()
+    socket = http.sock
+    buggy.meets("JobsHeld after")
+    for action in "hold", "release":
+        assert _act(buggy, http, action, job) == {"changed": 1}
+        assert http.sock is socket  # it is never cut
+    assert (buggy.left, buggy.generation()) == ([], generation + 1)
+    assert _gateways_of(rota.manager_pid()) == gateway
+    os.kill(gateway[0], signal.SIGKILL)
+    http.close()
+    wait_until(lambda: _gateways_of(rota.manager_pid()) not in ([], gateway), "it is started again")
+    wait_until(lambda: _answers(url), "the gateway is back at its address")
+    client.kill("all")
+
+
+def _act(buggy: Buggy, http: HTTPConnection, action: str, job: int) -> dict[str, int]:
+    token = (buggy.rota.home / "tokens" / "admin.token").read_text().strip()
+    headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+    http.request("POST", "/api/v1/jobs/actions", json.dumps({"action": action, "select": [str(job)]}), headers)
+    answer = json.loads(http.getresponse().read())
+    return {"changed": answer["changed"]} if "changed" in answer else answer
+
+
+def _gateways_of(pid: int) -> list[int]:
+    children = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+    return [child for child in children if b"rota.api" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
 def test_what_meets_a_bug_again_is_not_decided_any_more(buggy: Buggy, client: rota_package.Client) -> None:
     jobs = add_new(client, [_FOREVER, _FOREVER])
     buggy.meets("JobsKilled after", "JobsKilled after")
@@ -155,12 +196,46 @@ def test_an_end_that_meets_bugs_is_kept_and_shown(buggy: Buggy, client: rota_pac
     assert rota.ok("run", "--", "echo", "more") == "more\n"
 
 
+def test_a_start_that_meets_bugs_is_known_and_its_job_completes(buggy: Buggy, client: rota_package.Client) -> None:
+    gate = buggy.rota.work / "start"
+    buggy.meets("start_attempt after", "start_attempt after")
+    (job,) = add_new(client, [_gated(gate)], retries=0)
+    wait_until(lambda: buggy.left == [] and client.job(job).state == "running", "it is known to run")
+    assert buggy.places() == ["RunnerReported"] * 2
+    assert client.manager_status().safe_mode is None
+    gate.touch()
+    wait_until(lambda: client.job(job).state == "complete", "it completes")
+
+
+def test_a_frozen_job_comes_back_as_soon_as_the_manager_is_resumed(
+    buggy: Buggy, client: rota_package.Client
+) -> None:
+    rota, gate = buggy.rota, buggy.rota.work / "frozen"
+    (job,) = add_new(client, [_gated(gate)], retries=0)
+    wait_until(lambda: client.job(job).state == "running", "it runs")
+    buggy.meets("end_attempt before", "end_attempt before", "EntrySetAside before")
+    gate.touch()
+    wait_until(lambda: _frozen(client) == [job], "it is left out")
+    pid, generation = rota.manager_pid(), buggy.generation()
+    rota.ok("manager", "resume")
+    wait_until(lambda: client.job(job).state in ("failed", "complete"), "it is back")
+    # Its runner may have been told to forget it by then, or tells its end again.
+    assert client.job(job).state == "complete" or client.job(job).reason.code == "lost"
+    assert _frozen(client) == []
+    assert (rota.manager_pid(), buggy.generation()) == (pid, generation + 1)
+
+
+def _frozen(client: rota_package.Client) -> list[int]:
+    bugs = client.manager_status().bugs
+    return [] if bugs is None else bugs.frozen
+
+
 def test_bugs_outside_of_requests_mean_safe_mode(buggy: Buggy, client: rota_package.Client) -> None:
     rota = buggy.rota
     buggy.meets("grant_leases before", "grant_leases before")
     wait_until(lambda: buggy.left == [], "both are met")
     (job,) = add_new(client, ["true"])
-    assert client.why(job).reasons[0].code == "bug"
+    wait_until(lambda: [each.code for each in client.why(job).reasons][:1] == ["bug"], "the bug is the reason")
     assert "nothing starts because of a bug" in rota.ok("status")
     assert '"ok": false' in rota.rota("doctor", "--quick", "--json").stdout.replace('"ok":false', '"ok": false')
     rota.ok("manager", "resume")

@@ -18,4 +18,8 @@ DELIBERATE: dict[tuple[str, str], str] = {
         "schemas.LearningPoint.properties.asked_mem.type",
     ): "what was given was told as asked, and is given_mem; null where nothing was asked for",
     ("0.1.0", "schemas.LearningPoint.properties.asked_time_s.type"): "likewise",
+    ("0.1.0", "usage:.hosts"): (
+        "a row for each condition and usage, which add up to the window; busy, idle and down: see GET /usage"
+    ),
+    ("0.1.0", "node usage:.hosts"): "likewise",
 }

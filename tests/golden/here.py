@@ -13,15 +13,14 @@ from zlib import crc32
 
 import msgspec
 
-from rota.boot import boot_id
-from rota.runner.contain import procfs
+from rota.boot import boot_id, machine_id
 
 _HEADER = struct.Struct(">IIBI")
 
 
 def adopt(home: Path, *, rebooted: bool) -> None:
     """The journals and the database name this machine; and its present boot, unless it was restarted since."""
-    machine, boot = procfs.machine_id("nowhere"), boot_id()
+    machine, boot = machine_id("nowhere"), boot_id()
     for path in home.parent.glob("**/runners/*/journal"):  # those of agents lie beside it
         path.write_bytes(_renamed(path.read_bytes(), machine, None if rebooted else boot))
         (path.parent / "lock").touch(0o600)

@@ -7,7 +7,17 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.core.attempts.leases import Finished, HeldLease, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
+from rota.core.attempts.leases import (
+    Finished,
+    HeldLease,
+    JobProgress,
+    LeaseRef,
+    NodeFault,
+    PartOpened,
+    Paused,
+    Phase,
+    Started,
+)
 from rota.core.jobs.as_written import AsWritten
 from rota.core.jobs.element import Element
 from rota.core.jobs.job import After, Reason, Spec
@@ -16,7 +26,7 @@ from rota.core.jobs.outcome import Behaved, Outcome
 from rota.core.output.output_report import OutputReport
 from rota.home import ManagerFile
 from rota.plan.need import LimitUse
-from rota.plan.placement.given import Given, Pause, Promised
+from rota.plan.placement.given import Given, Hold, Pause, Promised, Provision
 from rota.plan.policy.limits import Limit, Window
 from rota.plan.site.node_facts import NodeFacts
 from rota.plan.size import Floor, Size
@@ -38,6 +48,7 @@ from rota.wire.channels import (
     Relayed,
     StartChannel,
 )
+from rota.wire.gang_views import GangMemberView, GangView
 from rota.wire.gantt import (
     GanttAttempt,
     GanttHost,
@@ -48,13 +59,16 @@ from rota.wire.gantt import (
     GanttView,
     GanttWaiting,
 )
+from rota.wire.graph_views import LayeredNode, LayersView, LayerView
 from rota.wire.greeting import Chunk, Failure, Hello, Welcome
 from rota.wire.job_structs import NewSpec, RunSpec, SpecChange
+from rota.wire.machines import ReserveMachine, ReturnMachine, SetMachine
 from rota.wire.new_use import NewUse
 from rota.wire.orders import (
     Ack,
     Allocation,
     ClosePart,
+    Errand,
     Grant,
     Kill,
     Leave,
@@ -69,6 +83,37 @@ from rota.wire.orders import (
     Took,
     Work,
 )
+from rota.wire.pipeline_pictures import (
+    ElementPage,
+    ElementView,
+    PipelineFailure,
+    PipelinePicture,
+    RunningElement,
+    SessionStage,
+    StagePicture,
+)
+from rota.wire.pipeline_views import (
+    PipelineBegun,
+    PipelineBrief,
+    PipelineEvent,
+    PipelineItem,
+    PipelineView,
+    ProgressView,
+    QuestionView,
+    RunningView,
+    StageSums,
+)
+from rota.wire.pipelines import (
+    ActPipeline,
+    GetElementGraph,
+    GetPipelinePicture,
+    ListElements,
+    ListPipelines,
+    RunPipeline,
+    ShowPipeline,
+    WatchPipeline,
+)
+from rota.wire.pool_views import PoolGroupView, PoolRunnerView, PoolsView, PoolView
 from rota.wire.reports import Full, Idle, Join, Live, LiveEnd, Piece, Report, Settle
 from rota.wire.requests import (
     Act,
@@ -79,9 +124,13 @@ from rota.wire.requests import (
     Feed,
     Gantt,
     GetAccounts,
+    GetGang,
     GetGraph,
     GetHistory,
+    GetLayers,
+    GetMachineUsage,
     GetNode,
+    GetPools,
     GetShares,
     GetSite,
     GetUsage,
@@ -94,8 +143,10 @@ from rota.wire.requests import (
     Modify,
     NewAfter,
     NewElement,
+    NodeReady,
     PlanFor,
     ReadOutput,
+    ReadProvision,
     SetLimit,
     SetSite,
     Show,
@@ -122,6 +173,8 @@ from rota.wire.sums import (
     StandingView,
     UsageView,
 )
+from rota.wire.ticket_file import Ticket
+from rota.wire.usage_views import MachineUsageRow, MachineUsageView
 from rota.wire.views import (
     AmountsView,
     AttemptView,
@@ -169,6 +222,7 @@ from rota.wire.views import (
     WhyReason,
     WhyView,
 )
+from tests.golden.launcher_names import LAUNCHER_TABLES
 
 #: What begins a frame.
 MESSAGES: dict[str, type[msgspec.Struct]] = {
@@ -192,6 +246,23 @@ MESSAGES: dict[str, type[msgspec.Struct]] = {
     "GetGraph": GetGraph,
     "GetHistory": GetHistory,
     "GetNode": GetNode,
+    "GetGang": GetGang,
+    "ActPipeline": ActPipeline,
+    "GetElementGraph": GetElementGraph,
+    "GetLayers": GetLayers,
+    "GetPipelinePicture": GetPipelinePicture,
+    "ListElements": ListElements,
+    "ListPipelines": ListPipelines,
+    "RunPipeline": RunPipeline,
+    "ShowPipeline": ShowPipeline,
+    "WatchPipeline": WatchPipeline,
+    "GetPools": GetPools,
+    "GetMachineUsage": GetMachineUsage,
+    "NodeReady": NodeReady,
+    "ReadProvision": ReadProvision,
+    "SetMachine": SetMachine,
+    "ReserveMachine": ReserveMachine,
+    "ReturnMachine": ReturnMachine,
     "GetShares": GetShares,
     "GetSite": GetSite,
     "GetUsage": GetUsage,
@@ -288,6 +359,33 @@ BODIES: dict[str, type[msgspec.Struct]] = {
     "ProjectShareView": ProjectShareView,
     "PromisedView": PromisedView,
     "QuantityView": QuantityView,
+    "PoolGroupView": PoolGroupView,
+    "PoolRunnerView": PoolRunnerView,
+    "PoolView": PoolView,
+    "GangMemberView": GangMemberView,
+    "GangView": GangView,
+    "ElementPage": ElementPage,
+    "ElementView": ElementView,
+    "LayerView": LayerView,
+    "LayeredNode": LayeredNode,
+    "LayersView": LayersView,
+    "PipelineFailure": PipelineFailure,
+    "PipelinePicture": PipelinePicture,
+    "RunningElement": RunningElement,
+    "SessionStage": SessionStage,
+    "StagePicture": StagePicture,
+    "PipelineBegun": PipelineBegun,
+    "PipelineBrief": PipelineBrief,
+    "PipelineEvent": PipelineEvent,
+    "PipelineItem": PipelineItem,
+    "PipelineView": PipelineView,
+    "ProgressView": ProgressView,
+    "QuestionView": QuestionView,
+    "RunningView": RunningView,
+    "StageSums": StageSums,
+    "PoolsView": PoolsView,
+    "MachineUsageRow": MachineUsageRow,
+    "MachineUsageView": MachineUsageView,
     "QueueSharesView": QueueSharesView,
     "QuotaHolder": QuotaHolder,
     "QuotaUse": QuotaUse,
@@ -339,10 +437,12 @@ PARTS: dict[str, type[msgspec.Struct]] = {
     "Allocation": Allocation,
     "Chunk": Chunk,
     "Element": Element,
+    "Errand": Errand,
     "Finished": Finished,
     "Grant": Grant,
     "Held": HeldLease,
     "Kept": OutputReport,
+    "JobProgress": JobProgress,
     "LeaseRef": LeaseRef,
     "LimitUse": LimitUse,
     "NewAfter": NewAfter,
@@ -358,6 +458,8 @@ PARTS: dict[str, type[msgspec.Struct]] = {
     "Paused": Paused,
     "Phase": Phase,
     "Promised": Promised,
+    "Provision": Provision,
+    "Hold": Hold,
     "Reason": Reason,
     "RunSpec": RunSpec,
     "Seat": Seat,
@@ -372,6 +474,7 @@ FILES: dict[str, type[msgspec.Struct]] = {
     "identity": Identity,
     "manager": ManagerFile,
     "node options": NodeOptions,
+    "ticket": Ticket,
     "token": tokens.TokenRecord,
     "tokens": tokens._File,
 }
@@ -382,6 +485,7 @@ TABLES = {
     "records": RECORDS,
     "parts": PARTS,
     "files": FILES,
+    **LAUNCHER_TABLES,
 }
 
 #: By class. Two classes may share a name, but not in one table.

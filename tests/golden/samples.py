@@ -59,8 +59,8 @@ class Sampler:
                 return self._struct(kind)
             case mi.UnionType():
                 return self._union(kind)
-            case mi.IntType():
-                return n
+            case mi.IntType(gt=gt, le=le):
+                return max(n if le is None else n % (le + 1), 0 if gt is None else gt + 1)
             case mi.FloatType():
                 return n + 0.25
             case mi.StrType():

@@ -126,7 +126,13 @@ STEPS: tuple[tuple[str, str, tuple[int, str] | None], ...] = (
 #: Commands that answer with a screen, a terminal or a script, or stay.
 NOT_JSON = {"top", "connect", "rsh", "completion", "node add", "node run"}
 #: Commands that no release had yet: they come to the end of the steps when the next one is recorded.
-NEWER = {"calendar load", "manager adopt", "queue close", "queue open", "share list", "share set"}
+NEWER = {
+    *("calendar load", "manager adopt", "pool list", "pool status"),
+    *("queue close", "queue open", "share list", "share set"),
+    *("gang show", "gang wait", "machine-group list", "machine-group remove", "machine-group set"),
+    *("node ready", "node reserve", "node return"),
+    *("pipeline list", "pipeline pause", "pipeline resume", "pipeline retry", "pipeline run", "pipeline show"),
+}
 
 
 def play(rota: Rota, place: str) -> list[dict[str, Any]]:

@@ -20,6 +20,10 @@ _KNOWN = json.loads(lzma.decompress(field_corpus.FILE.read_bytes()))
 _PACKED = ("new", "rest", "run")
 #: What `modify` refused once, as the refusals call it.
 _CHANGEABLE_SINCE = ("'cwd'", "'env'", "'after'", "'cmd'", "--cwd", "--env", "--after", "--cmd")
+#: The only field that a later version was to have and has by now.
+_KNOWN_SINCE = "pool"
+#: A job that has not run was said to be in the pool `local`, which nobody knew yet.
+_UNKNOWN_UNTIL_IT_RUNS = "view.pool was 'local', and is ''"
 #: What is encoded as JSON.
 _TEXTS = ("stored", "view")
 
@@ -50,11 +54,11 @@ def _refused_then(told: dict[str, Any]) -> bool:
 
 
 def _without_list(value: Any) -> Any:
-    """Without the list of all fields in a hint, which may grow."""
+    """Without the lists of all fields, and of all reasons for a retry, in hints: they may grow."""
     if isinstance(value, dict):
         return {name: _without_list(one) for name, one in value.items()}
     return (
-        [word for word in value if not str(word).startswith("the fields are ")]
+        [word for word in value if not str(word).startswith(("the fields are ", "use exit, signal, "))]
         if isinstance(value, list)
         else value
     )
@@ -63,8 +67,11 @@ def _without_list(value: Any) -> Any:
 @pytest.mark.parametrize("start", range(0, len(_KNOWN["cases"]), 100))
 def test_a_job_becomes_what_it_always_became(start: int) -> None:
     for case in _KNOWN["cases"][start : start + 100]:
+        if _KNOWN_SINCE in case["fields"]:
+            continue
         now = json.loads(json.dumps(field_corpus.outcome(case)))
-        assert list(_different(case["is"], now)) == [], case["fields"]
+        found = [each for each in _different(case["is"], now) if each != _UNKNOWN_UNTIL_IT_RUNS]
+        assert found == [], case["fields"]
 
 
 def test_the_corpus_has_every_field_and_hundreds_of_accepted_jobs() -> None:

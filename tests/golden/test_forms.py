@@ -18,8 +18,11 @@ import msgspec
 from msgspec import inspect as mi
 
 import rota.wire
+from rota.launcher import journal as launcher_journal
+from rota.launcher import messages as launcher_messages
 from rota.runner.report import journal
 from rota.wire import messages
+from tests.golden.launcher_names import FROM_AGENT, FROM_LAUNCHER, LAUNCHER_RECORDS
 from tests.golden.names import MESSAGES, RECORDS, TABLES, name_of
 from tests.golden.samples import plain
 
@@ -61,6 +64,9 @@ def test_every_message_and_record_is_known() -> None:
     unions = (messages.FromClient, messages.ToClient, messages.FromRunner, messages.ToRunner)
     assert set(MESSAGES.values()) == {kind for union in unions for kind in typing.get_args(union)}
     assert set(RECORDS.values()) == set(typing.get_args(journal.Record))
+    assert set(FROM_AGENT.values()) == set(typing.get_args(launcher_messages.FromAgent))
+    assert set(FROM_LAUNCHER.values()) == set(typing.get_args(launcher_messages.FromLauncher))
+    assert set(LAUNCHER_RECORDS.values()) == set(typing.get_args(launcher_journal.Record))
 
 
 def test_every_struct_on_the_wire_is_known_with_its_parts() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rota.plan.need import LimitUse, Need
-from rota.plan.placement.queue import Offer, rank_of
+from rota.plan.placement.queue import Offer, RankKey, rank_of
 from rota.plan.size import Floor, Size
+from rota.pool_names import is_delegated
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,19 @@ class Asked:
     on_success: tuple[str, ...] = ()
     on_failure: tuple[str, ...] = ()
     on_exit: tuple[str, ...] = ()
+    pool: str = ""
+    provision: str = ""
+    reserve: str = ""
+    reserve_for_s: float | None = None
+    prefer: str = ""
+    force_host: str = ""
+    gang: str = ""
 
     @property
     def on_terms(self) -> bool:
-        return bool(self.request or self.types or self.where or self.at is not None or self.queue != "default")
+        more = self.request or self.types or self.where or self.at is not None or self.queue != "default"
+        more = more or self.provision or self.reserve or self.prefer or self.force_host or self.gang
+        return bool(more) and not is_delegated(self.pool)
 
 
 @dataclass(frozen=True)
@@ -48,10 +58,18 @@ class Job:
     learning_group: str = "prog"
     floor: Floor | None = None
     input_bytes: int | None = None
+    avoid: tuple[str, ...] = ()
+    within: tuple[int, int, int] = (0, 0, 0)  #: session, stage and depth, in a pipeline
+
+    @property
+    def rank_key(self) -> RankKey:
+        return RankKey(-self.spec.priority, *self.within)
 
     @property
     def need(self) -> Need:
-        return Need(self.spec.size, self.spec.limits, self.spec_id if self.spec.on_terms else 0)
+        spec = self.spec
+        terms = self.spec_id if spec.on_terms else 0
+        return Need(spec.size, spec.limits, terms, spec.pool, spec.walltime_s or 0.0)
 
 
 def offer_of(asked: Asked, *jobs: int, spec_id: int = 1) -> Offer:

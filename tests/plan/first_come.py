@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from itertools import count
 
-from rota.plan.ask import Ask
+from rota.plan.ask import Ask, unplanned
 from rota.plan.need import LimitUse, Need
 from rota.plan.packing.job_classes import JobClass
 from rota.plan.placement.decisions import Decision, News, Opened, Placed
@@ -13,7 +13,7 @@ from rota.plan.placement.explanation import Outlook, Planned, Waiting
 from rota.plan.placement.facts import Lacks, Rules
 from rota.plan.placement.hosts import Condition
 from rota.plan.placement.leases import Away, Held, Reserved
-from rota.plan.placement.queue import Entrant, LearnedSizes, Offer, RankKey
+from rota.plan.placement.queue import Entrant, GangOffer, LearnedSizes, Offer, RankKey, Ready
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.limits import Limits
 from rota.plan.reasons import Waits
@@ -26,9 +26,11 @@ class FirstCome:
     def __init__(self, *, first_seat: int = 1) -> None:
         self.limits = Limits()
         self.entrants: Mapping[int, Entrant] = {}
+        self.provision_s: Mapping[str, float] = {}
         self.ahead = False
         self.resized: dict[int, Size] = {}
         self._waits: dict[int, tuple[RankKey, Need]] = {}
+        self._gangs: dict[int, GangOffer] = {}
         self._capacities: dict[str, Capacity] = {}
         self._only: dict[str, Need] = {}
         self._usable: set[str] = set()
@@ -44,6 +46,12 @@ class FirstCome:
 
     def withdraw(self, need: Need, rank: RankKey, job: int) -> None:
         assert self._waits.pop(job) == (rank, need)
+
+    def offer_gang(self, offer: GangOffer) -> None:
+        self._gangs[offer.gang] = offer
+
+    def withdraw_gang(self, gang: int) -> None:
+        del self._gangs[gang]
 
     def learned(self, group: str, sizes: LearnedSizes | None) -> None:
         """Sizes do not matter here."""
@@ -67,6 +75,12 @@ class FirstCome:
         uses = [use.name for _rank, need in self._waits.values() for use in need.limits]
         return {name: uses.count(name) for name in uses}
 
+    def ready(self) -> list[Ready]:
+        return [
+            Ready(rank, need, 1, job, self.entrants[job].spec)
+            for job, (rank, need) in sorted(self._waits.items(), key=lambda item: (item[1][0], item[0]))
+        ]
+
     def demand(self) -> dict[Need, int]:
         needs = [need for _rank, need in self._waits.values() if self.limits.stopped(need.limits) is None]
         return {need: needs.count(need) for need in needs}
@@ -86,9 +100,15 @@ class FirstCome:
     def host_condition(self, host: str, condition: Condition) -> None:
         (self._usable.add if condition.schedulable else self._usable.discard)(host)
 
-    def refusal(self, size: Size) -> str | None:
+    def host_provisioned(self, hosts: Collection[str], on: bool) -> None:
+        """A job has its host to itself here."""
+
+    def refusal(self, size: Size, pool: str = "") -> str | None:
         most = max((capacity.cpus for capacity in self._capacities.values()), default=size.cpus)
         return f"never fits: asked {size.cpus / CORE:g} cpus" if size.cpus > most else None
+
+    def usable_in(self, pools: Collection[str]) -> bool:
+        return any(self._capacities[host].pool in pools for host in self._usable)
 
     def capacities(self) -> list[Capacity]:
         return [self._capacities[host] for host in sorted(self._usable)]
@@ -97,8 +117,8 @@ class FirstCome:
         taken = sum(1 for each in self._seats.values() if each == host)
         return host in self._usable and taken < self._capacities[host].cpus // CORE
 
-    def seat(self, host: str, size: Size, now: float) -> Opened | None:
-        return self._open(host, size) if self._free(host) else None
+    def seat(self, host: str, size: Size, now: float, *, kept: bool = False) -> Opened | None:
+        return self._open(host, size) if kept or self._free(host) else None
 
     def _open(self, host: str, size: Size) -> Opened:
         seat = next(self._ids)
@@ -109,6 +129,9 @@ class FirstCome:
         """It does not matter for how long a job has run."""
 
     def released(self, host: str, need: Need, *, job: int, ended_at: float | None) -> None:
+        self.limits.give(need.limits, host)
+
+    def kept(self, host: str, need: Need, *, ended_at: float) -> None:
         self.limits.give(need.limits, host)
 
     def adopt(self, seat: int, host: str, size: Size) -> None:
@@ -154,11 +177,23 @@ class FirstCome:
 
     def place(self, now: float, wall: float) -> list[Decision]:
         decided: list[Decision] = []
+        for gang, offer in sorted(self._gangs.items()):
+            hosts = [host for host in sorted(self._usable) if self._free(host)]
+            if len(hosts) >= len(offer.members):
+                del self._gangs[gang]
+                pairs = list(zip(offer.members, hosts, strict=False))
+                for each, host in pairs:
+                    self.limits.take(each.need.limits, host)
+                decided.append(
+                    tuple(Placed(each.jobs[0], host, self._open(host, each.need.size)) for each, host in pairs)
+                )
         for job, (_rank, need) in sorted(self._waits.items(), key=lambda item: (item[1][0], item[0])):
             for host in sorted(self._usable):
                 if (
                     self._free(host)
-                    and self._only.get(host, need) == need
+                    and self._only.get(host, need.group) == need.group
+                    and need.pool in ("", self._capacities[host].pool)
+                    and (host not in self._only or unplanned(self.entrants[job].spec))
                     and self.limits.stopped(need.limits) is None
                     and not self.limits.missing(need.limits, host)
                 ):
@@ -197,7 +232,9 @@ class FirstCome:
         return None
 
     def waiting(self) -> list[Waiting]:
-        return [Waiting(rank.priority, need, [job], frozenset(), 0) for job, (rank, need) in self._waits.items()]
+        single = [(rank, need, [job]) for job, (rank, need) in self._waits.items()]
+        gangs = [(each.rank, each.members[0].need, each.jobs) for each in self._gangs.values()]
+        return [Waiting(rank.priority, need, jobs, frozenset(), 0) for rank, need, jobs in (*single, *gangs)]
 
     def next_starts(self, hosts: Collection[str]) -> dict[str, float]:
         return {}

@@ -33,3 +33,15 @@ def test_the_benchmark_of_snapshots_runs() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "mixed 100" in done.stdout
+
+
+def test_the_benchmark_of_machines_runs() -> None:
+    done = subprocess.run(
+        [sys.executable, str(BENCH / "machines.py"), "--quick", "--dry"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "a machine is repaired" in done.stdout

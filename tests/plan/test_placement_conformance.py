@@ -10,13 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.attempts.vacate_times import VacateTimes
+from rota.plan.ask import ask_of
 from rota.plan.dispatch.planning import Planning
 from rota.plan.need import LimitUse
-from rota.plan.placement.decisions import Placed
+from rota.plan.placement.decisions import Decision, Placed
 from rota.plan.placement.facts import Lacks, Rules
 from rota.plan.placement.hosts import AWAY, Condition
+from rota.plan.placement.leases import Held
 from rota.plan.placement.placement import Placement
-from rota.plan.placement.queue import rank_of
+from rota.plan.placement.queue import GangOffer, rank_of
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.limits import Limit
 from rota.plan.policy.policy import Policy
@@ -27,6 +29,7 @@ from tests.plan.first_come import FirstCome
 
 TWO = Capacity(cpus=2 * CORE, mem=1 << 30, disk=1 << 30)
 PLAIN = Asked(size=Size(cpus=CORE))
+GANG_MEMBER = Asked(size=Size(cpus=CORE), request=("host=1/core=1",))
 SITE = Site([Resource(id, {"host": f"h{(id + 1) // 2}"}) for id in range(1, 5)])
 
 
@@ -39,6 +42,7 @@ class Driver:
         self.placement.entrants = self.jobs
         self.now = 0.0
         self.running: dict[int, Placed] = {}
+        self.decided: list[Decision] = []  #: by the last `place`
         for host in ("h1", "h2"):
             self.placement.host_known(host, TWO)
             self.placement.host_condition(host, Condition())
@@ -46,6 +50,18 @@ class Driver:
     def offer(self, *jobs: int, asked: Asked = PLAIN) -> None:
         self.jobs.update(dict.fromkeys(jobs, Job(asked)))
         self.placement.offer(offer_of(asked, *jobs))
+
+    def offer_gang(self, *jobs: int) -> None:
+        """Members that ask for one core each, of different hosts."""
+        for job in jobs:
+            self.jobs[job] = Job(GANG_MEMBER, spec_id=job)
+        members = tuple(offer_of(GANG_MEMBER, job, spec_id=job) for job in jobs)
+        self.placement.offer_gang(GangOffer(min(jobs), members))
+
+    def withdraw_gang(self, *jobs: int) -> None:
+        for job in jobs:
+            del self.jobs[job]
+        self.placement.withdraw_gang(min(jobs))
 
     def withdraw(self, job: int) -> None:
         gone = self.jobs.pop(job)
@@ -58,12 +74,19 @@ class Driver:
             if lacks & Lacks.RULES:
                 self.placement.tell_rules(Rules(SITE, Policy(), Usage(1.0), None, 300.0, {}, VacateTimes()))
             if lacks & Lacks.LEASES:
-                self.placement.tell_leases([])
+                self.placement.tell_leases(self.leases())
+
+    def leases(self) -> list[Held]:
+        return [
+            Held(job, its.host, 0.0, ask_of(self.jobs[job].spec, self.jobs[job].need.size), 0.0, "")
+            for job, its in self.running.items()
+        ]
 
     def place(self) -> list[int]:
         self.now += 1.0
         self.tell()
-        begun = [placed for decision in self.placement.place(self.now, self.now) for placed in decision]
+        self.decided = self.placement.place(self.now, self.now)
+        begun = [placed for decision in self.decided for placed in decision]
         for placed in begun:
             assert placed.job not in self.running, "it begins twice"
             self.running[placed.job] = placed
@@ -136,6 +159,20 @@ def test_units_are_kept_between_two_attempts_until_they_are_let_go(driver: Drive
     assert driver.place() == [2]
 
 
+def test_units_can_be_kept_again_after_a_restart_before_the_job_is_offered(driver: Driver) -> None:
+    uses = (LimitUse("a"),)
+    assert driver.placement.hold(1, uses) == (), "not even the limit is declared yet"
+    driver.placement.limits.declare(Limit("a", 1))
+    driver.placement.limit_changed("a")
+    driver.offer(2, asked=Asked(size=Size(cpus=CORE), limits=uses))
+    assert driver.place() == []
+    driver.offer(1, asked=PLAIN)
+    assert driver.place() == [1]
+    driver.end(1)
+    driver.placement.let_go(1)
+    assert driver.place() == [2]
+
+
 def test_exclusive_interest_lets_nobody_else_begin_and_waits_for_those_who_run(driver: Driver) -> None:
     driver.placement.limits.declare(Limit("a", None))
     driver.placement.limit_changed("a")
@@ -154,6 +191,43 @@ def test_exclusive_interest_lets_nobody_else_begin_and_waits_for_those_who_run(d
     driver.end(3)
     driver.placement.reopen("a", 3)
     assert driver.place() == [4]
+
+
+# ------------------------------------------------------------------ gangs
+
+
+def test_the_members_of_a_gang_begin_in_one_decision_on_different_hosts(driver: Driver) -> None:
+    driver.offer_gang(5, 4)
+    assert driver.place() == [5, 4]
+    assert [[placed.job for placed in decision] for decision in driver.decided] == [[5, 4]]
+    assert len({placed.host for placed in driver.running.values()}) == 2
+
+
+def test_a_gang_holds_nothing_until_it_has_all(driver: Driver) -> None:
+    driver.offer(1, 2)
+    assert driver.place() == [1, 2]
+    assert {placed.host for placed in driver.running.values()} == {"h1"}
+    driver.offer_gang(3, 4)
+    assert driver.place() == []
+    assert driver.waiting() == {3, 4}
+    driver.end(1)
+    assert driver.place() == [3, 4]
+    driver.end(3)
+    driver.end(4)
+    assert driver.place() == []
+
+
+def test_a_gang_that_was_withdrawn_never_begins_unless_it_is_offered_again(driver: Driver) -> None:
+    driver.offer(1, 2)
+    driver.place()
+    driver.offer_gang(3, 4)
+    assert driver.place() == []
+    driver.withdraw_gang(3, 4)
+    driver.end(1)
+    assert driver.place() == []
+    assert driver.waiting() == set()
+    driver.offer_gang(3, 4)
+    assert driver.place() == [3, 4]
 
 
 # ------------------------------------------------------------------ hosts

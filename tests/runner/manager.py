@@ -51,6 +51,7 @@ class FakeManager:
             "containment": "auto",
         }
         self.auto_ack = True
+        self.lasting = bool(os.environ.get("ROTA_TEST_LASTING"))  #: do the jobs of its runners outlive them?
         self.processes: list[subprocess.Popen[bytes]] = []
         self.joins: list[m.Join] = []
         self.started: list[Started] = []
@@ -75,11 +76,12 @@ class FakeManager:
 
     def spawn(self, *prefix: str) -> subprocess.Popen[bytes]:
         """Start a runner, below the command `prefix` if there is one."""
+        more = ["--lasting", "yes"] if self.lasting else []
         process = begin(
             [
                 *prefix,
                 sys.executable, "-P", "-m", "rota.runner", "--socket", str(self.path),
-                "--dir", str(self.runners), "--log", str(self.home / "runner.log"),
+                "--dir", str(self.runners), "--log", str(self.home / "runner.log"), *more,
             ],
             start_new_session=True,
         )  # fmt: skip

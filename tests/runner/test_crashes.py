@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rota.core.attempts.leases import Finished
-from rota.runner.contain import procfs
+from rota.launcher import procfs
 from rota.wire import messages as m
 from tests.runner.manager import FakeManager, Gone
 

@@ -12,6 +12,22 @@ from tests.sim.sites import P5, P32, job, plan, run
 # -- where and when
 
 
+def _tried(**fields: object) -> tuple[object, ...]:
+    found = run(P5, job("core=5,walltime=100s", run=10, **fields), job("core=5,walltime=10s", after=[1]))
+    return found[1]["start"], found[1]["end"], found[1]["state"], found[2]["start"]
+
+
+def test_a_failed_job_is_tried_again_by_the_rules_of_the_engine() -> None:
+    assert _tried(exit=1) == (0, 10, "failed", None)
+    assert _tried(exit=[1, 0], retries=2) == (40, 50, "complete", 50)
+    assert _tried(exit=[1, 1, 0], retries=2, backoff="10s") == (50, 60, "complete", 60)  # 10 s, then 20 s
+    assert _tried(exit=1, retries=2, backoff=0) == (20, 30, "failed", None)
+    assert _tried(exit=1, retries=2, retry_on=["memory"]) == (0, 10, "failed", None)
+    cut = {"run": 200, "retries": 1}
+    assert run(P5, job("core=5,walltime=100s", **cut))[1]["start"] == 0
+    assert run(P5, job("core=5,walltime=100s", retry_on="walltime", **cut))[1]["start"] == 130
+
+
 def test_two_nodes_take_the_first_two_and_leave_the_others_free() -> None:
     two = job("nodes=2,walltime=60s")
     found = plan(P32, two, two, job("nodes=4,walltime=60s"))

@@ -330,7 +330,8 @@ _JSON = st.recursive(
 )
 _FIELDS = (
     "id submit request cpus mem gpus disk time walltime where run user queue priority type at after "
-    "start resources limits exit"
+    "start resources limits exit retries retry_on backoff gang gang_same gang_share on_member_failure prefer "
+    "force_host provision provision_fails reserve reserve_for allow_unsatisfiable"
 )
 
 
@@ -343,7 +344,8 @@ def test_whatever_a_job_says_it_is_read_or_refused(fields: dict[str, Any]) -> No
         assert str(error).startswith("jobs[0]")
 
 
-_SITE = "epoch timezone policy order levels resources hosts queues quotas calendar usage limits fair_share jobs"
+_SITE = "epoch timezone policy order levels resources hosts queues quotas calendar usage limits fair_share jobs "
+_SITE += "machines machine_groups events"
 
 
 @dose(half(300))
@@ -364,11 +366,21 @@ def test_the_result_has_every_job_in_the_order_of_the_file_and_the_metrics() -> 
         "jobs": [{"id": 7, "submit": 10, "walltime": 60}, {"id": 3, "walltime": 20, "run": 5}],
     }
     result = simulate(json.dumps(document).encode(), plan_only=False)
+    done = {"resources": "1", "host": "n1", "state": "complete", "reason": None}
+    done |= {"wait_s": 0, "provision_s": 0, "hold_s": 0}
     assert result == {
         "jobs": [
-            {"id": 7, "submit": 10, "start": 10, "end": 70, "resources": "1", "state": "complete", "reason": None},
-            {"id": 3, "submit": 0, "start": 0, "end": 5, "resources": "1", "state": "complete", "reason": None},
+            {"id": 7, "submit": 10, "start": 10, "end": 70} | done,
+            {"id": 3, "submit": 0, "start": 0, "end": 5} | done,
         ],
+        "usage": {
+            "n1": [
+                ["automated", "running", 0, 5],
+                ["automated", "idle", 5, 10],
+                ["automated", "running", 10, 70],
+            ],
+            **{host: [["automated", "idle", 0, 70]] for host in ("n2", "n3", "n4")},
+        },
         "metrics": {
             "avg_bounded_slowdown": 1,
             "avg_flow_s": 32.5,

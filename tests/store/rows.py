@@ -18,9 +18,9 @@ from rota.core.rows import (
     EnvRow,
     EventRow,
     GivenRow,
-    HostStateRow,
     JobRow,
     JobStateRow,
+    MachineRow,
     ObservationRow,
     RekeyedRow,
     ReplacedRow,
@@ -89,7 +89,7 @@ def state_row(n: int, state: int, **other: Any) -> JobStateRow:
 _KINDS: dict[str, type[Row]] = {
     "submissions": SubmissionRow, "envs": EnvRow, "specs": SpecRow, "edges": EdgeRow, "children": EdgeRow,
     "replaced": ReplacedRow, "starts": StartRow, "voids": VoidRow, "events": EventRow, "runners": RunnerRow,
-    "host_states": HostStateRow, "respecified": RespecifiedRow, "reafter": AfterRow, "regiven": GivenRow,
+    "machines": MachineRow, "respecified": RespecifiedRow, "reafter": AfterRow, "regiven": GivenRow,
     "rekeyed": RekeyedRow,
 }  # fmt: skip
 

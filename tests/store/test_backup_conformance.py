@@ -55,7 +55,7 @@ def everything(store: Store) -> list[object]:
     jobs = store.jobs(list(range(1, snapshot.next_job)))
     return [
         snapshot, jobs, [store.attempts(job.id) for job in jobs], store.accounts(first=0, end=9),
-        store.minutes(since=0), store.host_states(host="", since=0, until=9), store.points("g", limit=9),
+        store.minutes(since=0), store.machine_rows(host="", since=0, until=9), store.points("g", limit=9),
         store.pruned(["seg-1", "seg-2"]), store.env(1), store.last_submission("ann"), store.dependents(["g"]),
     ]  # fmt: skip
 
@@ -68,7 +68,7 @@ def test_a_restored_store_holds_all_that_was_backed_up(
         changes(
             site={("queue", "night"): '{"priority":1}'}, pruned=["seg-2"], meta={"generation": "4"},
             accounts={AccountKey(5, "ann", "", ""): AccountSums(jobs=3)}, minutes={3: MinuteSums(started=2)},
-            host_states=[("a", 1, "idle")],
+            machines=[("a", 1, "automated", "idle", "alive")],
         )
     )  # fmt: skip
     made = back_up(home, str(target), force=False, store=store)

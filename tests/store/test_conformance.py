@@ -281,6 +281,29 @@ def test_jobs_are_found_by_queue_and_project(store):
     assert store.count([Clause(queue="night")]) == 2
 
 
+def test_jobs_are_found_by_the_pool_that_they_name_or_were_in(store):
+    made = an_add(1, 2, 3, 4, 5)
+    spec = msgspec.json.decode(SPEC)
+    made.specs = [
+        SpecRow(n, msgspec.json.encode(each).decode()) for n, each in [(1, spec), (2, {**spec, "pool": "lab"})]
+    ]
+    made.jobs = [job_row(n, spec_id=2 if n == 1 else 1) for n in range(1, 6)]
+    far = "rota-0123abcd-{}-0123456789abcdef"
+    hosts = {2: far.format("lab"), 3: far.format("lab-2"), 4: "n1"}
+    made.attempts = [attempt_row(job, host=host) for job, host in hosts.items()]
+    made.job_states = {job: state_row(job, State.RUNNING, attempt=1) for job in hosts}
+    store.commit(made)
+
+    def find(pool, *hosts):
+        return store.find([Clause(pool=pool, pool_hosts=hosts)], above=0, limit=9)
+
+    assert find("lab") == [1, 2]
+    assert find("lab-2") == [3]
+    assert find("nodes", "n1", "n2") == [4]
+    assert find("nodes") == find("*") == find("[a-z]") == []
+    assert store.count([Clause(pool="lab")]) == 2
+
+
 def test_more_clauses_than_a_statement_can_hold_are_no_limit(store):
     some_groups(store)
     many = [Clause(group="red", low=n, high=n) for n in range(1, 1001)] + [Clause(low=3, high=3)]

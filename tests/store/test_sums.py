@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rows import a_world, attempt_row, changes, observation
+from tests.core.machines.rows import machine_row
 from tests.dose import dose
 
 from rota.core.accounts.accounting import HOUR_US, MINUTES_KEPT, micros, spread
 from rota.core.accounts.sums import AccountKey, AccountSums, HourAccount, MinuteRow, MinuteSums
 from rota.core.changes import Changes
 from rota.core.jobs.job import Spec
-from rota.core.rows import HostStateRow
 from rota.plan.placement.given import Given
 from rota.plan.size import Size
 from rota.store.home.backup import back_up
@@ -99,24 +99,26 @@ def test_minutes_are_added_up_and_kept_for_a_week(store, reopen):
 
 def test_states_of_hosts_begin_with_what_was_before(store, reopen):
     rows = [
-        HostStateRow("a", 10, "idle"),
-        HostStateRow("a", 20, "busy"),
-        HostStateRow("a", 30, "away"),
-        HostStateRow("b", 5, "idle"),
-        HostStateRow("c", 5, "idle"),
-        HostStateRow("c", 6, "gone"),
+        machine_row("a", 10, "idle"),
+        machine_row("a", 20, "busy"),
+        machine_row("a", 30, "away"),
+        machine_row("b", 5, "idle"),
+        machine_row("c", 5, "idle"),
+        machine_row("c", 6, "gone"),
     ]
-    store.commit(changes(host_states=rows))
+    store.commit(changes(machines=rows))
     store = reopen(store)
-    assert store.host_states(host="", since=20, until=30) == [
-        HostStateRow("a", 20, "busy"),
-        HostStateRow("b", 5, "idle"),
-        HostStateRow("c", 6, "gone"),
+    assert store.machine_rows(host="", since=20, until=30) == [
+        machine_row("a", 20, "busy"),
+        machine_row("b", 5, "idle"),
+        machine_row("c", 6, "gone"),
     ]
-    assert store.host_states(host="a", since=0, until=99) == rows[:3]
-    assert store.host_states(host="a", since=25, until=26) == [HostStateRow("a", 20, "busy")]
-    assert store.host_states(host="x", since=0, until=99) == []
-    assert store.load().host_states == {"a": ("away", 30), "b": ("idle", 5)}
+    assert store.machine_rows(host="a", since=0, until=99) == rows[:3]
+    assert store.machine_rows(host="a", since=25, until=26) == [machine_row("a", 20, "busy")]
+    assert store.machine_rows(host="a", since=20, until=30) == [machine_row("a", 20, "busy")]
+    assert store.machine_rows(host="x", since=0, until=99) == []
+    assert store.machine_hosts() == ["a", "b", "c"]
+    assert store.load().machines == {"a": rows[2], "b": rows[3]}
 
 
 def test_points_are_the_newest_first(store, reopen):
@@ -142,20 +144,25 @@ def test_points_are_the_newest_first(store, reopen):
 def test_a_batch_with_only_sums_is_not_empty():
     assert changes(accounts={key(1, ANN): A_ROW})
     assert changes(minutes={1: MinuteSums()})
-    assert changes(host_states=[("a", 1, "idle")])
+    assert changes(machines=[machine_row("a", 1, "idle")])
 
 
 def test_a_backup_has_the_sums(home: Path, tmp_path: Path) -> None:
     store = SqliteStore(home, reserve=0)
     store.commit(a_world())
-    store.commit(changes(accounts={key(5, ANN): A_ROW}, minutes={3: A_MINUTE}, host_states=[("a", 1, "idle")]))
+    store.commit(
+        changes(accounts={key(5, ANN): A_ROW}, minutes={3: A_MINUTE}, machines=[machine_row("a", 1, "idle")])
+    )
     back_up(home, str(tmp_path / "backup.db"), force=False, store=store)
     store.close()
     with Restoration(tmp_path / "other", tmp_path / "backup.db", replace=False) as restoration:
         restoration.put_in_place(pause=False)
     again = SqliteStore(tmp_path / "other", reserve=0)
     assert again.accounts(first=0, end=9).rows == [HourAccount(5, *ANN, A_ROW)]
-    assert (again.minutes(since=0), again.load().host_states) == ([MinuteRow(3, A_MINUTE)], {"a": ("idle", 1)})
+    assert (again.minutes(since=0), again.load().machines) == (
+        [MinuteRow(3, A_MINUTE)],
+        {"a": machine_row("a", 1, "idle")},
+    )
     again.close()
 
 

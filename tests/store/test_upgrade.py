@@ -117,3 +117,31 @@ def test_an_upgrade_that_is_interrupted_at_any_statement_is_run_again(first):
         store.close()
         (first / "checksums").unlink()
         (first / "rota.db").write_bytes(whole)
+
+
+def test_the_states_of_hosts_become_the_history_of_machines(first):
+    old = {
+        "busy": ("automated", "running", "alive"),
+        "draining": ("automated", "running", "drained"),
+        "idle": ("automated", "idle", "alive"),
+        "drained": ("automated", "idle", "drained"),
+        "suspected": ("automated", "idle", "suspected"),
+        "closed": ("automated", "idle", "closed"),
+        "asleep": ("automated", "idle", "asleep"),
+        "away": ("automated", "idle", "away"),
+        "unseen": ("automated", "idle", "unknown"),
+        "gone": ("removed", "idle", "unknown"),
+    }
+    with closing(sqlite3.connect(first / "rota.db", isolation_level=None)) as db:
+        for version in range(2, 9):
+            db.executescript(f"{migrations()[version]}; PRAGMA user_version={version};")
+        for at, state in enumerate(old, 1):
+            db.execute("INSERT INTO host_states VALUES ('h', ?, ?)", (at, state))
+        db.execute("INSERT INTO host_states VALUES ('other', 7, 'busy')")
+    store = SqliteStore(first, reserve=0)
+    rows = store.machine_rows(host="h", since=0, until=99)
+    assert [(row.at, row.condition, row.usage, row.state) for row in rows] == [
+        (at, *states) for at, states in enumerate(old.values(), 1)
+    ]
+    assert store.load().machines.keys() == {"other"}, "the other one is gone"
+    store.close()

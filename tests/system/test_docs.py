@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rota.core.machines import machine_states
 from rota.core.states import as_mermaid
 from tests.system.tours import LONGEST_S, TOP, paste
 
@@ -39,3 +40,9 @@ def test_a_tour_works_when_pasted(tmp_path: Path, page: str, begin: str, expecte
 
 def test_the_diagram_of_states_is_that_of_the_table() -> None:
     assert as_mermaid() in (TOP / "docs" / "states.md").read_text()
+
+
+def test_the_diagram_of_machines_is_that_of_the_table() -> None:
+    page = (TOP / "docs" / "machines.md").read_text()
+    assert machine_states.as_mermaid() in page
+    assert machine_states.as_table() in page

@@ -20,6 +20,14 @@ from tests.system.tours import LONGEST_S, paste
             "docs/energy.md", "# Energy",
             ["n1    asleep", "n2    asleep", "awake: n1 n2", "n1 is woken", "n2 is put to sleep", "ASLEEP"],
         ),
+        (
+            "docs/lab.md", "# A lab that schedules itself",
+            [
+                "arm: beta", "in the west: gamma", "unknown property 'colour'", "beta works again", "ann, bob",
+                "manual     running", "client=", "the server is up", "members one and two", "gamma has no network",
+                "installed and run on alpha", "what went wrong", "keeps beta for 1h", '"condition":"broken"',
+            ],
+        ),
         ("docs/hooks.md", "# Hooks: scripts of the site", ["is suspected", "it ran"]),
     ],
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -39,9 +40,13 @@ def shell(shared: Deployment, job: str) -> Iterator[Typist]:
         yield typist
 
 
+_NUMBERS = itertools.count(1)
+
+
 def start_job(rota: Deployment) -> str:
     environment = ("--env", "SHELL=/bin/sh", "--env", "PS1=inside> ")
-    (id,) = rota.json("add", "--rerun", *environment, "--", "sleep", "1000")["added"]
+    # Each another command: the one of the test before may not have ended yet.
+    (id,) = rota.json("add", *environment, "--", "sleep", f"1000.{next(_NUMBERS)}")["added"]
     wait_until(lambda: rota.state(id) == "running", "the job runs")
     return str(id)
 

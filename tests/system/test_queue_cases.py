@@ -224,7 +224,7 @@ def test_after_a_crash_delays_keep_their_time_failed_stays_failed_and_no_core_is
     alone.kill_manager()
     alone.start()
     assert alone.states_of(failed, delayed, runs, held) == ["failed", "delayed", "running", "held"]
-    assert alone.look(delayed).expected_start == due
+    wait_until(lambda: alone.look(delayed).expected_start == due, "it is expected at the same time as before")
     waits = alone.put("echo x >> ran")
     assert alone.reason(waits)["blockers"] == [runs]
     alone.open("crash")

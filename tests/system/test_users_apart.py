@@ -90,6 +90,7 @@ def _all(rota: Deployment) -> list[Any]:
     for each in shown:
         each.pop("expected_end", None)
         each.pop("expected_start", None)
+        each.pop("wait_s", None)
     return shown
 
 

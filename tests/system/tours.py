@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 TOP = Path(__file__).parents[2]
-_BLOCK = re.compile(r"^```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+#: The language of a block, and what is in it. Only blocks without a language are pasted.
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _WRONG = ("Traceback", "Usage:", "not understood", "no such option", "command not found", "no manager is running")
 
 
@@ -21,7 +22,7 @@ def _blocks(page: str, *, begin: str) -> str:
     """The commands in one section of a page."""
     text = (TOP / page).read_text()
     section = text[text.index(begin) :].partition("\n## How it compares")[0]
-    return "".join(_BLOCK.findall(section))
+    return "".join(block for language, block in _BLOCK.findall(section) if not language)
 
 
 def paste(tmp_path: Path, *, page: str, begin: str, expected: list[str]) -> None:

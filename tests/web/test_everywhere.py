@@ -20,8 +20,13 @@ PAGES = {
     "/jobs/41": "41 ",
     "/jobs/42": "42 ",
     "/groups": "Groups · Rota",
+    "/pipelines": "Pipelines · Rota",
+    "/graph": "Dependencies · Rota",
+    "/graph?select=@later": "@later · Dependencies · Rota",
     "/gantt": "Gantt · Rota",
     "/machines": "Machines · Rota",
+    "/machines?view=lab": "Machines · Rota",
+    "/machines?view=usage": "Machines · Rota",
     "/machines/HOST": "HOST · Rota",
     "/policy": "Policy · Rota",
     "/policy?tab=queues": "Policy · Rota",
@@ -37,6 +42,7 @@ KEYS = {
     "o": "/",
     "j": "/jobs",
     "r": "/groups",
+    "i": "/pipelines",
     "g": "/gantt",
     "m": "/machines",
     "p": "/policy",
@@ -48,6 +54,7 @@ EMPTY = {
     "/": "rota add",
     "/jobs": "rota add",
     "/groups": "rota add -g",
+    "/pipelines": "rota pipeline run",
     "/policy": "rota limit",
     "/policy?tab=quotas": "rota quota set",
     "/policy?tab=calendars": "rota calendar add",
@@ -173,7 +180,17 @@ def test_a_question_mark_lists_the_keys(busy: Deployment, guest: Visitor) -> Non
     page.keyboard.press("?")
     keys = page.get_by_role("dialog", name="Keys")
     expect(keys).to_contain_text("next, previous row")
-    for name in ("Overview", "Jobs", "Groups", "Gantt", "Machines", "Policy", "Learning", "Accounting"):
+    for name in (
+        "Overview",
+        "Jobs",
+        "Groups",
+        "Pipelines",
+        "Gantt",
+        "Machines",
+        "Policy",
+        "Learning",
+        "Accounting",
+    ):
         expect(keys.get_by_text(name, exact=True)).to_be_visible()
     page.keyboard.press("Escape")
     expect(keys).to_be_hidden()
@@ -225,7 +242,7 @@ def test_a_page_whose_manager_stopped_says_what_to_type_and_goes_on_after_the_ne
     assert page.url.endswith("/groups")
     new.ok("add", "-g", "after-all", "--", "true")
     expect(link).to_have_text("Live")
-    expect(page.get_by_role("link", name="after-all")).to_be_visible()
+    expect(page.get_by_role("link", name="after-all", exact=True)).to_be_visible()
     expect(page.get_by_role("progressbar", name="Progress of after-all")).to_have_attribute("aria-valuenow", "1")
     visitor.close()
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.deployment import Deployment
-from tests.web.browser import Visitor
+from tests.web.browser import Visitor, violations
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +76,45 @@ def test_the_page_of_a_machine_tells_its_jobs_and_its_past(busy: Deployment, hos
     expect(card(page, "Last 7 days")).to_contain_text(re.compile(r"busy\s*\d+ %"))
     card(page, "Jobs there now").get_by_role("link", name="42", exact=True).click()
     expect(page).to_have_url(re.compile("/jobs/42$"))
+
+
+def test_the_timeline_of_a_machine_has_bands_and_jobs(busy: Deployment, host: str, guest: Visitor) -> None:
+    page = guest.page
+    guest.go(f"/machines/{host}")
+    timeline = card(page, "Timeline")
+    expect(timeline.get_by_role("img", name=re.compile("^Condition: automated"))).to_be_visible()
+    expect(timeline.get_by_role("img", name=re.compile("^Usage: .*running"))).to_be_visible()
+    expect(timeline.get_by_role("link", name="Job 42, running")).to_have_count(1)
+    timeline.get_by_role("button", name="7 days").click()
+    expect(page).to_have_url(re.compile(rf"/machines/{re.escape(host)}\?span=7d$"))
+    expect(card(page, "About")).to_contain_text(re.compile(r"Condition\s*automated"))
+    expect(card(page, "About")).to_contain_text("Since")
+    assert violations(page) == []
+
+
+def test_the_lab_groups_machines_by_any_property(busy: Deployment, host: str, guest: Visitor) -> None:
+    busy.ok("property", "add", "room", "--type", "text")
+    busy.ok("resource", "set", "--hosts", "n1,n2", "room=east")
+    page = guest.page
+    guest.go("/machines?view=lab&by=room")
+    expect(card(page, "east").get_by_role("link")).to_have_count(2)
+    expect(card(page, "no room").get_by_role("link").filter(has_text=host)).to_contain_text("busy")
+    page.get_by_label("Group by").select_option("condition")
+    expect(card(page, "automated").get_by_role("link")).to_have_count(4)
+    expect(page).to_have_url(re.compile(r"view=lab&by=condition$"))
+    assert violations(page) == []
+
+
+def test_how_machines_spent_their_time_is_drawn_by_day(busy: Deployment, host: str, guest: Visitor) -> None:
+    page = guest.page
+    guest.go("/machines?view=usage")
+    expect(page.get_by_role("img", name="How all machines spent their time, by the day")).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile(rf"^{re.escape(host)}, 1 machine: busy"))).to_be_visible()
+    page.get_by_role("button", name=host, exact=True).click()
+    expect(page.get_by_role("heading", name=host)).to_be_visible()
+    page.get_by_label("By", exact=True).select_option("group")
+    expect(page.get_by_role("button", name="(none)")).to_be_visible()
+    assert violations(page) == []
 
 
 def test_an_administrator_drains_a_machine(busy: Deployment, host: str, guest: Visitor) -> None:

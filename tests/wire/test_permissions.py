@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.manager import peers, requests
+from rota.manager import host, peers, requests
 from rota.manager.requests.control import ManagerControl
 from rota.wire import messages as m
 from rota.wire import permissions
@@ -36,6 +36,11 @@ JOBS = {
 }
 JOBS |= {m.ListLimits, m.GetSite, m.PlanFor, m.Gantt, m.ListPage, m.GetGraph, m.Feed}
 JOBS |= {m.GetAccounts, m.GetUsage, m.GetHistory, m.ListNodes, m.GetNode, m.ListQuotas, m.GetShares}
+JOBS |= {m.GetPools, m.GetMachineUsage, m.ReadProvision, m.GetGang}
+JOBS |= {m.RunPipeline, m.WatchPipeline, m.ShowPipeline, m.ListPipelines, m.ActPipeline}
+JOBS |= {m.GetPipelinePicture, m.ListElements, m.GetElementGraph, m.GetLayers}
+JOBS |= {m.SetMachine, m.ReserveMachine, m.ReturnMachine}
+JOBS |= {m.RunPipeline, m.WatchPipeline, m.ShowPipeline, m.ListPipelines, m.ActPipeline}
 CHANNELS = {m.OpenChannel, m.ChannelData, m.ChannelCredit, m.ChannelResize, m.ChannelSignal, m.ChannelEnd}
 JOBS |= {*CHANNELS, m.ChangeWalltime, m.Taken}
 RUNNER = {m.Join, m.Report, m.Settle, m.Idle, m.Live, m.LiveEnd, m.Full, m.Piece, m.Relayed}
@@ -64,6 +69,10 @@ def expected(role: str, message: m.Message) -> bool:
         return role == "admin" or (role == "user" and not message.forget)
     if kind in (m.SetLimit, m.SetSite):
         return role == "admin"
+    if kind is m.NodeReady:
+        return role in ("admin", "machine")
+    if role == "machine":
+        return False
     if role == "gateway":
         return kind in GATEWAY
     if role == "key":
@@ -148,7 +157,7 @@ def test_a_subclass_does_not_inherit_permission() -> None:
 
 def test_every_request_that_a_client_may_send_is_handled() -> None:
     """What no module of these handles would end as a bug that the client is told of."""
-    folders = [Path(package.__path__[0]) for package in (peers, requests)]
+    folders = [Path(package.__path__[0]) for package in (host, peers, requests)]
     source = "".join(file.read_text() for folder in folders for file in sorted(folder.glob("*.py")))
     handled = set(re.findall(r"\bm\.([A-Z]\w+)", source))
     clients = ("user", "admin", "gateway", "key")

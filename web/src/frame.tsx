@@ -14,6 +14,7 @@ const PLACES: { to: string; name: string; icon: IconName; key: string }[] = [
   { to: "/", name: "Overview", icon: "overview", key: "o" },
   { to: "/jobs", name: "Jobs", icon: "jobs", key: "j" },
   { to: "/groups", name: "Groups", icon: "groups", key: "r" },
+  { to: "/pipelines", name: "Pipelines", icon: "pipelines", key: "i" },
   { to: "/gantt", name: "Gantt", icon: "gantt", key: "g" },
   { to: "/machines", name: "Machines", icon: "machines", key: "m" },
   { to: "/policy", name: "Policy", icon: "limits", key: "p" },

@@ -104,10 +104,12 @@ const PACES_MS: Record<string, number> = {
   accounting: 10_000,
   usage: 30_000,
   site: 500,
+  pipelines: 700,
+  graph: 3000,
   check: 3000, //: dry run of an action whose dialog is open
 };
 /** Data that changes only when the feed names it. */
-const ONLY_IF_SAID = ["site"];
+const ONLY_IF_SAID = ["site", "pipelines"];
 
 export function follow(client: QueryClient): () => void {
   let everyJob = false;

@@ -11,6 +11,8 @@ export type State = (typeof STATES)[number];
 const TONES: Record<string, Tone> = {
   running: "run", starting: "run", finishing: "run", scheduled: "run", suspended: "odd", lost: "odd", ready: "idle",
   delayed: "warn", dependent: "idle", held: "warn", blocked: "bad", failed: "bad", cancelled: "idle", complete: "good",
+  // Of elements and sessions of pipelines:
+  waiting: "idle", ok: "good", skipped: "idle", terminated: "odd", paused: "warn", asking: "warn", ended: "idle",
 };
 export const tone = (state: string): Tone => TONES[state] ?? "idle";
 

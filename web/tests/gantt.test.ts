@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { GanttAttempt, GanttHost, GanttJob, GanttPast, GanttView } from "../src/api/types";
 import { faultOf, jobOf, NOTHING } from "../src/pages/gantt/asking";
+import { gangLines, together } from "../src/pages/gantt/gangs";
 import { extent, hit, layout, rowAt } from "../src/pages/gantt/layout";
 import { ended, ghostOf, has, inUse, kindOf, planOf, spans, unusable } from "../src/pages/gantt/model";
 import { paint, type Scene } from "../src/pages/gantt/paint";
@@ -21,6 +22,29 @@ const job = (id: number, resources: string | null, from: number, to: number | nu
 
 const view = (hosts: GanttHost[], jobs: GanttJob[]): GanttView => ({
   now: at(0), plan: true, hosts, jobs, left_out: 0, waiting: [], waiting_total: 0, later: 0, earlier: 0, closed: {}, past: null,
+});
+
+describe("gangs", () => {
+  const hosts = [host("a", "1-2"), host("b", "3-4"), host("c", "5-6")];
+  const made = planOf(view(hosts, [
+    job(1, "1-2", 0, 9, { gang: "test" }), job(2, "5", 0.01, 5, { gang: "test" }), job(3, "3", 0, 9), job(4, "4", 30, 40, { gang: "test" }), job(5, "6", 0, 9, { gang: "alone" }),
+  ]));
+  test("members that begin together are joined over all their rows", () => {
+    const laid = layout(made, new Set());
+    const [line, ...others] = gangLines(laid);
+    expect(others).toEqual([]);
+    expect(line).toMatchObject({ start: NOW, members: [13, 26 * 2 + 2 + 5.5] });
+    expect(line?.ends).toEqual(line?.members);
+    expect(gangLines(laid)).toBe(gangLines(laid));
+  });
+  test("a later execution of the same name is another gang", () => {
+    const bar = (id: number) => made.bars.find((each) => each.job.id === id)!;
+    expect(together(bar(1), bar(2))).toBe(true);
+    expect(together(bar(1), bar(4))).toBe(false);
+    expect(together(bar(3), bar(3))).toBe(false);
+  });
+  test("are found by the filter", () => expect(made.bars.filter((each) => has(each, "alone")).map((each) => each.job.id)).toEqual([5]));
+  test("a broken host is said to be so", () => expect(unusable(host("a", "1", { condition: "broken", usable: false }))).toBe("broken"));
 });
 
 describe("the past", () => {
@@ -259,7 +283,7 @@ describe("drawing", () => {
     past: false, layout: layout(planOf(view(hosts, jobs)), new Set()), view: { from: NOW, to: NOW + 100 * 60_000 }, width: 800, height: 700, scroll: 0, now: NOW,
     dim: null, moved: new Set(), hover: null,
     inks: {
-      surface: ink, stripe: ink, line: ink, strong: ink, text: ink, faint: ink, accent: ink, warn: ink, bad: ink, onBar: ink, merged: ink, did: {}, hatch: ink, down: ink,
+      surface: ink, stripe: ink, line: ink, strong: ink, text: ink, faint: ink, accent: ink, warn: ink, bad: ink, onBar: ink, merged: ink, gang: ink, did: {}, hatch: ink, down: ink,
       font: "", of: () => "bar",
     },
     ...more,

@@ -4,11 +4,15 @@ vi.mock("../src/live", () => ({ live: { hear: () => () => undefined } }));
 const { cells } = await import("../src/pages/machines/cores");
 const { chosen, mark } = await import("../src/pages/machines/node");
 const { band, calm } = await import("../src/pages/machine/history");
+const { grouped, keysOf } = await import("../src/pages/machines/grouped");
+const { busyShare, partOf } = await import("../src/pages/machines/parts");
+const { bands, lanes } = await import("../src/pages/machine/lanes");
 type Machine = import("../src/pages/machines/node").Machine;
 
 const machine = (host: string, more: Partial<Machine> = {}): Machine => ({
   host, state: "alive", connected: true, drain: false, usable: true, cores: 8, cores_in_use: 0, mem_bytes: 100, mem_in_use: 0, disk_bytes: 0, gpus: 0,
-  jobs: [], runner: "r", pid: 1, available_until: null, limits: {}, properties: {}, hours: "", why: "", closed: false, capacity_cores: 0, ...more,
+  jobs: [], runner: "r", pid: 1, available_until: null, limits: {}, properties: {}, hours: "", why: "", closed: false, capacity_cores: 0,
+  condition: "automated", usage: "idle", since: null, owner: "", groups: [], manual_user: "", manual_until: null, kept_by: null, kept_until: null, ...more,
 });
 
 describe("the mark of a machine", () => {
@@ -23,6 +27,69 @@ describe("the mark of a machine", () => {
     expect(mark(machine("a")).name).toBe("idle");
     expect(mark(machine("a", { cores_in_use: 0.5 })).name).toBe("busy");
     expect(mark(machine("a", { cores_in_use: 8, jobs: [1] })).name).toBe("full");
+  });
+});
+
+describe("the condition of a machine", () => {
+  it("counts for more than its state", () => {
+    expect(mark(machine("a", { condition: "broken", connected: false })).name).toBe("broken");
+    expect(mark(machine("a", { condition: "manual", manual_user: "ann" }))).toMatchObject({ name: "manual", about: "Reserved by ann" });
+    expect(mark(machine("a", { usage: "installing", jobs: [1] })).name).toBe("installing");
+  });
+});
+
+describe("the lab", () => {
+  const all = [
+    machine("b", { groups: ["red", "blue"], properties: { lab: "x" } }), machine("a", { groups: ["red"], condition: "broken", properties: { fast: true } }), machine("c"),
+  ];
+  const names = (by: string): [string, string[]][] => grouped(all, by).map(([value, its]) => [value, its.map((each) => each.host)]);
+  it("has a machine in each of its groups, and those without one last", () => {
+    expect(names("group")).toEqual([["blue", ["b"]], ["red", ["b", "a"]], ["", ["c"]]]);
+    expect(names("lab")).toEqual([["x", ["b"]], ["", ["a", "c"]]]);
+    expect(names("fast")).toEqual([["yes", ["a"]], ["", ["b", "c"]]]);
+    expect(names("condition")).toEqual([["automated", ["b", "c"]], ["broken", ["a"]]]);
+  });
+  it("can be grouped by every property", () => expect(keysOf(all)).toEqual(["group", "condition", "usage", "owner", "state", "fast", "lab"]));
+});
+
+describe("the time of machines", () => {
+  it("is split as the command line does", () => {
+    const part = (condition: string, usage: string, state: string): string => partOf({ condition, usage, state });
+    expect(part("automated", "running", "drained")).toBe("busy");
+    expect(part("automated", "waiting", "alive")).toBe("installing");
+    expect(part("automated", "pending", "alive")).toBe("idle");
+    expect(part("automated", "idle", "closed")).toBe("down");
+    expect(part("automated", "running", "away")).toBe("down");
+    expect(part("automated", "idle", "asleep")).toBe("asleep");
+    expect(part("manual", "running", "alive")).toBe("manual");
+    expect(part("broken", "idle", "unknown")).toBe("unknown");
+    expect(part("removed", "idle", "unknown")).toBe("removed");
+  });
+  it("counts sleep as capacity, and what is broken not", () => {
+    expect(busyShare({ busy: 1, idle: 1, asleep: 2, broken: 9, down: 9 })).toBe(0.25);
+    expect(busyShare({ broken: 1 })).toBeNull();
+  });
+});
+
+describe("the timeline", () => {
+  const at = (hour: number): string => `2026-01-01T${String(hour).padStart(2, "0")}:00:00Z`;
+  const when = (hour: number): number => Date.parse(at(hour));
+  it("joins what stays the same, and begins with the window", () => {
+    const history = [
+      { at: at(6), until: null, state: "busy", condition: "automated", usage: "running", node_state: "alive" },
+      { at: at(4), until: at(6), state: "idle", condition: "automated", usage: "idle", node_state: "alive" },
+      { at: at(1), until: at(4), state: "broken", condition: "broken", usage: "idle", node_state: "alive" },
+    ];
+    expect(bands(history, when(2), when(8), (its) => its.condition ?? "")).toEqual([
+      { name: "broken", from: when(2), to: when(4) }, { name: "automated", from: when(4), to: when(8) },
+    ]);
+  });
+  it("puts jobs of the same time into lanes", () => {
+    const job = (id: number, from: number, to: number): { id: number; from: number; to: number } => ({ id, from, to });
+    const made = lanes([job(1, 0, 4), job(2, 1, 2), job(3, 2, 5), job(4, 4, 6)], 2);
+    expect(made.lanes.map((lane) => lane.map((each) => each.id))).toEqual([[1, 4], [2, 3]]);
+    expect(made.left).toBe(0);
+    expect(lanes([job(1, 0, 4), job(2, 1, 2)], 1).left).toBe(1);
   });
 });
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from starlette.responses import Response, StreamingResponse
@@ -14,6 +14,7 @@ from rota.api.operations import Operation, RawAnswer
 from rota.api.problems import (
     Ambiguous,
     HeadersTooLarge,
+    ManagerAway,
     NotAllowed,
     TooLarge,
     TooMany,
@@ -21,7 +22,11 @@ from rota.api.problems import (
     error_body,
     status_of,
 )
-from rota.errors import RotaError, TimedOut
+from rota.errors import NotDone, RotaError, TimedOut
+
+#: When a client should try again while there is no manager. Only told if nothing was done, which is unknown after
+#: a connection was lost.
+_MANAGER_AWAY_S: Final = 2
 
 
 def response(operation: Operation, answer: Any) -> ASGIApp:
@@ -53,6 +58,8 @@ def problem(error: RotaError) -> ASGIApp:
     headers = {}
     if isinstance(error, TooMany):
         headers["retry-after"] = str(error.after_s)
+    if isinstance(error, NotDone | ManagerAway):
+        headers["retry-after"] = str(_MANAGER_AWAY_S)
     if isinstance(error, Unauthorized):
         headers["www-authenticate"] = "Bearer"
     if isinstance(error, NotAllowed):

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from rota.api.problems import TooMany, Unauthorized
+from rota.api.problems import ManagerAway, TooMany, Unauthorized
 from rota.api.token_verdicts import TokenVerdicts
 from rota.client import calls
 from rota.client.aio import AsyncClient
@@ -120,13 +120,15 @@ class ManagerConnections:
                 await client.connect()
             except Denied as error:
                 raise self._refusal(token, error) from None
+            except NoManager as error:
+                raise ManagerAway(error.message, hint=error.hint) from None
         self.verdicts.accept(token)
         return client
 
     def _refusal(self, token: str, error: Denied) -> RotaError:
         """The error for a request whose token the manager refuses."""
         if token == self._own_token:  # not the user's token: our manager has ended and another one answers
-            return NoManager("the manager was started anew", hint="try again in a moment")
+            return ManagerAway("the manager was started anew", hint="try again in a moment")
         self.verdicts.reject(token)
         return _unauthorized(error)
 

@@ -22,6 +22,7 @@ _GAUGES: Final = {
     "disk_full": "1 while the disk is full and commits wait.",
     "paused": "1 while nothing is started.",
     "draining": "1 while nothing is started and the manager stops when nothing runs any more.",
+    "safe_mode": "1 while nothing is started because of a bug, until the manager is resumed.",
     "start_time_seconds": "When the manager started, in seconds since 1970.",
     "last_commit_time_seconds": "When the last batch was committed, in seconds since 1970; 0: none was.",
     "disk_free_bytes": "Free space where the home of the deployment is.",
@@ -60,7 +61,9 @@ _QUANTILES: Final = {
     "plan": "Deprecated: rota_plan_duration_seconds.",
     "wait": "Deprecated: rota_job_wait_seconds.",
 }
+#: Begins of totals that have a label.
 _ENDED: Final = "ended_"
+_BUGS: Final = "bugs_"
 
 
 def text(figures: MetricsView, *, streams: int) -> bytes:
@@ -81,8 +84,12 @@ def text(figures: MetricsView, *, streams: int) -> bytes:
 
     totals = {**figures.totals, "attempts_started": figures.totals["started"]}
     metric("jobs", "gauge", "Jobs by state.", by("state", figures.counts))
-    ended = {name.removeprefix(_ENDED): number for name, number in totals.items() if name.startswith(_ENDED)}
+    ended, bugs = (
+        {name.removeprefix(begin): number for name, number in totals.items() if name.startswith(begin)}
+        for begin in (_ENDED, _BUGS)
+    )
     metric("jobs_ended_total", "counter", "Jobs that ended since the manager started.", by("state", ended))
+    metric("bugs_total", "counter", "Bugs that the manager met, by what it was doing.", by("kind", bugs))
     for name, about in _TOTALS.items():
         metric(f"{name}_total", "counter", about, {"": totals[name]})
     for name, about in _GAUGES.items():

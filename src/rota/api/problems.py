@@ -6,7 +6,17 @@ from typing import Final
 
 from msgspec import Struct
 
-from rota.errors import BadInput, Bug, Denied, EnvironmentFault, NotFound, RotaError, TimedOut, UserError
+from rota.errors import (
+    BadInput,
+    Bug,
+    Denied,
+    EnvironmentFault,
+    NoManager,
+    NotFound,
+    RotaError,
+    TimedOut,
+    UserError,
+)
 
 
 class Problem(Struct):
@@ -30,6 +40,10 @@ class Unauthorized(Denied):
     """The credential is missing, invalid or expired."""
 
     code = "unauthorized"
+
+
+class ManagerAway(NoManager):
+    """The manager cannot be reached, so nothing was asked of it."""
 
 
 class TooMany(EnvironmentFault):

@@ -8,8 +8,10 @@ from msgspec import Struct
 
 from rota.api.problems import ErrorBody, Problem
 from rota.api.routes.jobs import ActedView, Action, AddedView, Change, NewJobs, Walltime, WalltimeView
+from rota.api.routes.machines import MachineChange, MachineReservation, MachineReservedView, MachineView
 from rota.api.routes.manager import BackupBody, NewToken, StopBody
 from rota.api.routes.outputs import OutputView
+from rota.api.routes.pipelines import PipelineActedView, PipelineAction
 from rota.api.routes.plan import WhatIf
 from rota.api.routes.policy_views import QueuesView, QueueView, RulesView, RuleView
 from rota.api.routes.queue import LimitChange
@@ -18,6 +20,7 @@ from rota.api.routes.site import Closing, Records, RuleTest, SiteChange, SiteCha
 from rota.api.routes.stream import Health
 from rota.client.printed import Absent
 from rota.client.rule_trial import RuleStep, TrialView, TriedJob
+from rota.wire.gang_views import GangMemberView, GangView
 from rota.wire.gantt import (
     GanttAttempt,
     GanttHost,
@@ -28,6 +31,18 @@ from rota.wire.gantt import (
     GanttView,
     GanttWaiting,
 )
+from rota.wire.graph_views import LayeredNode, LayersView, LayerView
+from rota.wire.pipeline_pictures import (
+    ElementPage,
+    ElementView,
+    PipelineFailure,
+    PipelinePicture,
+    RunningElement,
+    SessionStage,
+    StagePicture,
+)
+from rota.wire.pipeline_views import PipelineBrief, QuestionView, StageSums
+from rota.wire.pool_views import PoolGroupView, PoolRunnerView, PoolsView, PoolView
 from rota.wire.sums import (
     AccountingView,
     AccountRow,
@@ -45,6 +60,7 @@ from rota.wire.sums import (
     StandingView,
     UsageView,
 )
+from rota.wire.usage_views import MachineUsageRow, MachineUsageView
 from rota.wire.views import (
     AmountsView,
     AttemptView,
@@ -124,12 +140,21 @@ SCHEMA_NAMES: Final[dict[type[Struct], str]] = {
     HostUsage: "HostUsage",
     JobPage: "JobPage",
     JobView: "JobView",
+    LayerView: "LayerView",
+    LayeredNode: "LayeredNode",
+    LayersView: "LayersView",
     LearnedGroupView: "LearnedGroupView",
     LearnedView: "LearnedView",
     LearningPoint: "LearningPoint",
     LimitChange: "LimitChange",
     LimitView: "LimitView",
     Login: "Login",
+    MachineChange: "MachineChange",
+    MachineReservation: "MachineReservation",
+    MachineReservedView: "MachineReservedView",
+    MachineUsageRow: "MachineUsageRow",
+    MachineUsageView: "MachineUsageView",
+    MachineView: "MachineView",
     ManagerView: "ManagerView",
     MinuteView: "MinuteView",
     NewJobs: "NewJobs",
@@ -141,6 +166,24 @@ SCHEMA_NAMES: Final[dict[type[Struct], str]] = {
     OutputView: "OutputView",
     PauseView: "PauseView",
     PlanView: "PlanView",
+    PoolGroupView: "PoolGroupView",
+    PoolRunnerView: "PoolRunnerView",
+    PoolView: "PoolView",
+    GangMemberView: "GangMemberView",
+    GangView: "GangView",
+    PoolsView: "PoolsView",
+    PipelineAction: "PipelineAction",
+    PipelineActedView: "PipelineActedView",
+    PipelineBrief: "PipelineBriefView",
+    PipelineFailure: "PipelineFailureView",
+    PipelinePicture: "PipelinePictureView",
+    ElementPage: "ElementPage",
+    ElementView: "ElementView",
+    QuestionView: "QuestionView",
+    RunningElement: "RunningElementView",
+    SessionStage: "SessionStageView",
+    StagePicture: "StagePictureView",
+    StageSums: "StageSumsView",
     Problem: "Problem",
     ProjectShareView: "ProjectShareView",
     PromisedView: "PromisedView",

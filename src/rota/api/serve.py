@@ -1,4 +1,4 @@
-"""The gateway process: it serves one port and ends with the manager that started it.
+"""The gateway process: it serves one port and ends with the manager that started it, not with an image of it.
 
 Plain HTTP is served on the loopback interface only, where browsers trust it; TLS is served on every interface,
 with the deployment's certificate. The first byte of a connection shows which of the two it is.
@@ -51,24 +51,30 @@ _PLAIN_REFUSED: Final = (
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Serve until the manager that started this process is gone (its end of `--life-fd` closes)."""
+    """Serve until the manager that started this process has ended. It may be re-executed meanwhile."""
     parser = argparse.ArgumentParser(prog="python -m rota.api", description=__doc__)
     parser.add_argument("--home", required=True)
     parser.add_argument("--listen-fd", type=int, required=True, help="a socket that listens already")
-    parser.add_argument("--life-fd", type=int, required=True, help="serve until this is closed")
+    parser.add_argument("--manager-pid", type=int, required=True, help="serve until this parent has ended")
     options = parser.parse_args(argv)
     os.umask(0o077)
     home = Home(options.home)
     log_to(home.logs / "gateway.log", "info")
     logging.getLogger("uvicorn").setLevel("ERROR")  # invalid HTTP from a client is not worth a log line
     listener = socket.socket(fileno=options.listen_fd)
-    return uvloop.run(_run(home, listener, options.life_fd))
+    try:
+        manager = os.pidfd_open(options.manager_pid)
+    except ProcessLookupError:
+        return 0
+    if os.getppid() != options.manager_pid:
+        return 0  # it had ended, and another process may have its number
+    return uvloop.run(_run(home, listener, manager))
 
 
-async def _run(home: Home, listener: socket.socket, life: int) -> int:
+async def _run(home: Home, listener: socket.socket, manager: int) -> int:
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
-    loop.add_reader(life, over.set)
+    loop.add_reader(manager, over.set)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, over.set)
     settings = config.load(home).settings

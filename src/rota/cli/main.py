@@ -5,6 +5,7 @@ Only click and `rota.errors` are imported here; a subcommand's module is loaded 
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -17,6 +18,8 @@ if _loading:
         signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     except ValueError:  # not the main thread, so this is not the `rota` command
         _loading = False
+_collecting = gc.isenabled()
+gc.disable()  # what is loaded stays, so to look for garbage in it is time lost
 try:
     import click
 
@@ -25,6 +28,9 @@ try:
 finally:
     if _loading:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if _collecting:
+        gc.freeze()
+        gc.enable()
 
 #: Every command and where it is defined.
 COMMANDS: Final = {
@@ -61,6 +67,10 @@ COMMANDS: Final = {
     "usage": "rota.cli.commands.reports.usage:usage",
     "simulate": "rota.cli.commands.manager.simulate:simulate",
     "node": "rota.cli.commands.nodes.node:node",
+    "gang": "rota.cli.commands.jobs.gang:gang",
+    "machine-group": "rota.cli.commands.site.machine_group:machine_group",
+    "pipeline": "rota.cli.commands.pipelines.pipeline:pipeline",
+    "pool": "rota.cli.commands.site.pool:pool",
     "resource": "rota.cli.commands.site.resource:resource",
     "property": "rota.cli.commands.site.property:property_",
     "queue": "rota.cli.commands.site.queue:queue",
@@ -95,14 +105,17 @@ rota = LazyGroup(
       rota logs 17                   what job 17 printed
 
     Selectors name jobs: 12, 12-20, @group, @part*, state=failed, name=x, cmd~text, exit=1, older=1d, user=x,
-    host=x, queue=x, project=x, last, all; and elements of array 12: 12_3, 12_1-5 and 12_*. Commas within a word
-    mean AND, several words mean OR.
+    host=x, queue=x, project=x, pool=x, last, all; and elements of array 12: 12_3, 12_1-5 and 12_*. Commas within a
+    word mean AND, several words mean OR. Actions refuse a group, name or element that no job has.
     """,
 )
 
 
 def main(argv: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with its status."""
+    if argv is None:
+        # Most commands end before there is any garbage worth looking for.
+        gc.set_threshold(50_000, 20, 100)
     arguments = sys.argv[1:] if argv is None else argv
     _fill_closed_streams()
     for stream in (sys.stdout, sys.stderr):
@@ -117,6 +130,8 @@ def main(argv: list[str] | None = None) -> NoReturn:
     if status == BROKEN_PIPE:
         # The rest of the buffer has no reader; without this Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if argv is None:
+        gc.freeze()  # the process ends: do not search all of it for cycles, which takes longer than many commands
     sys.exit(status)
 
 

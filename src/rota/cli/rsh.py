@@ -75,14 +75,14 @@ def run(words: list[str]) -> int:
         cols=cols,
         term=os.environ.get("TERM", ""),
     )
-    with _call_runner() as client:
+    with call_runner() as client:
         try:
             return exit_status(ChannelBridge(LiveChannel(client, what), tty=asked.tty, stdin=asked.stdin).run())
         except HungUp:
             return _FAILED
 
 
-def _call_runner() -> Client:
+def call_runner() -> Client:
     """A connection to the runner that this process runs under."""
     from rota.client.blocking import Client
     from rota.client.endpoint import Endpoint

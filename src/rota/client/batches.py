@@ -24,7 +24,7 @@ from rota.core.fields.after import MAX_PARENTS
 from rota.core.fields.values import check_command
 from rota.core.jobs.command import Command, length
 from rota.errors import BadInput
-from rota.wire.messages import NewAfter, NewElement, NewSpec
+from rota.wire.client_messages import NewAfter, NewElement, NewSpec
 
 #: Jobs in one message, and the approximate bytes of commands, specifications and environments.
 BATCH: Final = 10_000

@@ -13,12 +13,13 @@ import msgspec
 from rota.core import answers
 from rota.core.fields import values
 from rota.errors import BadInput, WireError
-from rota.wire import messages as m
-from rota.wire import sums, views
+from rota.wire import client_messages as m
+from rota.wire import gang_views, graph_views, pool_views, sums, views
 
 if TYPE_CHECKING:
     from rota.client.printed import Absent
     from rota.wire.gantt import GanttView
+    from rota.wire.usage_views import MachineUsageView
 
 T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741 - an item of a stream
@@ -86,6 +87,10 @@ def place_of(cursor: Cursor) -> int:
     return int(text)
 
 
+def layers(selectors: list[str]) -> Call[graph_views.LayersView]:
+    return Call(lambda n: m.GetLayers(n, selectors), graph_views.LayersView)
+
+
 def page(
     selectors: list[str], *, search: str, sort: str, limit: int, offset: int = 0, cursor: str = ""
 ) -> Call[views.JobPage]:
@@ -138,6 +143,16 @@ def walltime(job: int, change: str, *, force: bool = False) -> Call[answers.Wall
     return Call(lambda n: m.ChangeWalltime(n, job, seconds, relative, force), answers.WalltimeSet)
 
 
+def node_ready(host: str = "") -> Call[str]:
+    """Without a name: the machine of the ticket with which the connection was made."""
+    return Call(lambda n: m.NodeReady(n, host), str)
+
+
+def provision_output(job: int, attempt: int = 0) -> Call[list[tuple[int, str, bytes]]]:
+    job_id(job)
+    return Call(lambda n: m.ReadProvision(n, job, attempt), list[tuple[int, str, bytes]])
+
+
 def modify(selectors: list[str], change: m.SpecChange) -> Call[answers.Acted]:
     return Call(lambda n: m.Modify(n, selectors, change), answers.Acted)
 
@@ -171,6 +186,14 @@ def site(kinds: tuple[str, ...]) -> Call[views.SiteView]:
 
 def quotas() -> Call[views.QuotasView]:
     return Call(m.ListQuotas, views.QuotasView)
+
+
+def gang(name: str) -> Call[gang_views.GangView]:
+    return Call(lambda n: m.GetGang(n, name), gang_views.GangView)
+
+
+def pools(name: str) -> Call[pool_views.PoolsView]:
+    return Call(lambda n: m.GetPools(n, name), pool_views.PoolsView)
 
 
 def shares(*, queue: str) -> Call[sums.SharesView]:
@@ -215,6 +238,38 @@ def accounting(
 
 def usage(*, since: float | None, until: float | None) -> Call[sums.UsageView]:
     return Call(lambda n: m.GetUsage(n, since, until), sums.UsageView)
+
+
+def machine_usage(
+    *, since: float | None, until: float | None, hosts: Iterable[str], by: str, window: str, zone: str
+) -> Call[MachineUsageView]:
+    from rota.wire.usage_views import MachineUsageView
+
+    return Call(lambda n: m.GetMachineUsage(n, since, until, list(hosts), by, window, zone), MachineUsageView)
+
+
+def set_machines(
+    hosts: Iterable[str],
+    *,
+    condition: str | None,
+    reason: str | None,
+    owner: str | None,
+    groups: Iterable[str] | None,
+    provision_cmd: str | None,
+    now: bool,
+) -> Call[list[str]]:
+    """The answer: the names of these machines."""
+    names, its = list(hosts), None if groups is None else list(groups)
+    return Call(lambda n: m.SetMachine(n, names, condition, reason, owner, its, provision_cmd, now), list[str])
+
+
+def reserve_machine(host: str, *, seconds: float, when_free: bool) -> Call[float | None]:
+    """The answer: until when (Unix seconds); None: as soon as it is free."""
+    return Call(lambda n: m.ReserveMachine(n, host, seconds, when_free), float | None)
+
+
+def return_machine(host: str) -> Call[str]:
+    return Call(lambda n: m.ReturnMachine(n, host), str)
 
 
 def history(*, minutes: int) -> Call[sums.HistoryView]:

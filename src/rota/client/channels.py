@@ -7,8 +7,8 @@ from typing import Final
 from msgspec import Struct
 
 from rota.errors import EnvironmentFault
+from rota.wire import client_messages as m
 from rota.wire import codec
-from rota.wire import messages as m
 
 #: Consumed output is acknowledged in steps of this size.
 _CREDIT: Final = m.WINDOW // 4
@@ -31,6 +31,8 @@ class Opening(Struct, frozen=True, kw_only=True):
     attach: bool = False
     seen: int = 0
     key: str = ""
+    meet: str = ""
+    wait: str = ""
 
     def message(self, n: int) -> m.OpenChannel:
         fields = {name: getattr(self, name) for name in self.__struct_fields__}

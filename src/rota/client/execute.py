@@ -10,7 +10,7 @@ from rota.client.calls import job_id
 from rota.client.channels import ChannelState, Opening, failure
 from rota.client.session import Flow, Session
 from rota.errors import BadInput
-from rota.wire import messages as m
+from rota.wire import client_messages as m
 from rota.wire.failures import error_of
 
 

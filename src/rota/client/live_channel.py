@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rota.client.channels import ChannelState, FromChannel, Opening
 from rota.client.session import Disconnected
-from rota.wire import messages as m
+from rota.wire import client_messages as m
 
 if TYPE_CHECKING:
     from rota.client.blocking import Client

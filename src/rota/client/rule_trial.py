@@ -54,6 +54,7 @@ class TriedJob(Struct):
     retries: int
     retry_on: list[str] | None = None
     where: str = ""
+    pool: str = ""
 
 
 class TrialView(Struct):
@@ -90,7 +91,7 @@ class RuleTrial(Struct):
         job = TriedJob(
             spec.user, spec.queue, spec.project, spec.name, list(spec.types), spec.priority, spec.walltime_s,
             list(spec.request) or None, size_view(spec.size), spec.retries,
-            None if spec.retry_on is None else list(spec.retry_on), spec.where,
+            None if spec.retry_on is None else list(spec.retry_on), spec.where, spec.pool,
         )  # fmt: skip
         return TrialView(
             not self.error, self.rejected_by or None, self.error or None, list(verdict.matched), steps, job

@@ -20,8 +20,8 @@ from rota.client.calls import Call, StreamCall
 from rota.client.endpoint import NoTrace
 from rota.errors import BadInput, EnvironmentFault, NoManager, NotDone, RotaError, WireError
 from rota.home import Mark
+from rota.wire import client_messages as m
 from rota.wire import codec
-from rota.wire import messages as m
 from rota.wire.failures import error_of
 from rota.wire.greeting import other_home
 
@@ -46,6 +46,8 @@ _MOST_SENT: Final = 5
 _QUESTIONS: Final = (
     *(m.ListJobs, m.Status, m.Show, m.Why, m.ReadOutput, m.ListLimits, m.GetSite, m.PlanFor, m.Gantt, m.ListPage),
     *(m.GetGraph, m.GetAccounts, m.GetUsage, m.GetHistory, m.ListNodes, m.GetNode, m.ListQuotas, m.GetShares),
+    *(m.GetPools, m.GetMachineUsage, m.GetGang, m.ShowPipeline, m.ListPipelines),
+    *(m.GetPipelinePicture, m.ListElements, m.GetElementGraph, m.GetLayers),
 )
 _ASKING_VERBS: Final = ("status", "doctor", "ping", "metrics", "settings", "token-check", "token-list")
 

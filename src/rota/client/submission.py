@@ -16,7 +16,7 @@ from rota.client.session import AddOptions
 from rota.client.submit_environment import default_memory, working_directory
 from rota.core.fields.values import MAX_NAME
 from rota.errors import BadInput
-from rota.wire.messages import NewSpec
+from rota.wire.client_messages import NewSpec
 
 Entry = str | list[str] | Mapping[str, object]
 

@@ -18,6 +18,7 @@ JOB_VARIABLES: Final = frozenset({
     b"ROTA_JOB_ID", b"ROTA_JOB_NAME", b"ROTA_GROUP", b"ROTA_ATTEMPT", b"ROTA_ARRAY_INDEX", b"ROTA_NODE",
     b"ROTA_NODES", b"ROTA_NODEFILE", b"ROTA_CPUS", b"ROTA_CPU_LIST", b"ROTA_MEM_MB", b"ROTA_WALLTIME_S",
     b"ROTA_SUBMIT_DIR", b"ROTA_TMPDIR", b"ROTA_OUTCOME", b"ROTA_LEASE", b"ROTA_SCRATCH", b"ROTA_SUBMIT_TMPDIR",
+    b"ROTA_PROGRESS",
 })
 # fmt: on
 #: Set by the calling shell; they would make equal submissions differ.

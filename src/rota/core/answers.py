@@ -45,6 +45,8 @@ class WalltimeSet(Struct, frozen=True, array_like=True, gc=False):
     walltime_s: float
     pending_s: float = 0.0
     before_s: float | None = None  #: the walltime before
+    #: The job has ended and keeps its machines; these are the times for which it does so.
+    keeps: bool = False
 
 
 def compact_answer(answer: Added, entries: list[int] | None = None) -> str:

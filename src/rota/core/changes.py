@@ -15,9 +15,10 @@ from rota.core.rows import (
     EnvRow,
     EventRow,
     GivenRow,
-    HostStateRow,
+    IntentRow,
     JobRow,
     JobStateRow,
+    MachineRow,
     ObservationRow,
     RekeyedRow,
     ReplacedRow,
@@ -44,10 +45,11 @@ class Changes:
         "envs",
         "events",
         "forgotten",
-        "host_states",
+        "intents",
         "job_states",
         "jobs",
         "limits",
+        "machines",
         "meta",
         "minutes",
         "moved_by",
@@ -117,13 +119,17 @@ class Changes:
         self.runners: list[RunnerRow] = []
         #: (report group, terminal state) → change of the number of finished jobs
         self.tally: dict[tuple[str, int], int] = {}
-        #: key → value: small facts about the deployment
-        self.meta: dict[str, str] = {}
+        #: key → value: small facts about the deployment; None: it is not known any more
+        self.meta: dict[str, str | None] = {}
         #: increments (`core.accounts.accounting`)
         self.accounts: dict[AccountKey, AccountSums] = {}
         #: minute since 1970 → increments
         self.minutes: dict[int, MinuteSums] = {}
-        self.host_states: list[HostStateRow] = []
+        #: the history of machines
+        self.machines: list[MachineRow] = []
+
+        #: by name: runners that delegated pools were asked for; None: nothing of it is left
+        self.intents: dict[str, IntentRow | None] = {}
 
         #: Seconds by which to shift the times of unended jobs and attempts, before any other row is written.
         self.moved_by = 0.0

@@ -21,6 +21,12 @@ class Effect(Struct, frozen=True, gc=False):
     """Base of all effects."""
 
 
+class StartAnew(Effect, frozen=True):
+    """Recover from the store in a new process image: what is in memory is not all that is on disk."""
+
+    why: str
+
+
 class SendReply(Effect, frozen=True):
     """Answer a request."""
 
@@ -106,6 +112,14 @@ class ChangeWalltime(Effect, frozen=True):
     runner: str
     lease: tuple[int, int, int]
     walltime_s: float
+
+
+class EndMeeting(Effect, frozen=True):
+    """Answer a process of a member of a gang that waited for the others."""
+
+    to: Asker
+    exit_code: int
+    message: str = ""
 
 
 class NotifyStarted(Effect, frozen=True):

@@ -69,21 +69,27 @@ class Engine:
     def _after_events(self, turn: Turn, *, ticked: bool) -> None:
         """Start what can start, and everything else that no single event asks for."""
         starts_nothing = manager_pause.starts_nothing(self.world)
+        self._call(self.world.points.before_placing, turn)
         if self._reaches("granting") and not starts_nothing:
             grant_leases(self.world, turn)
         if ticked:
             self._call(self.world.points.after_timer, turn)
         self._call(self.world.points.after_step, turn)
-        if self.world.bugs.safe_mode:
-            return
-        if self._reaches("plan news"):
-            while self.world.placement.has_news and plan_news.act_on_plan(self.world, turn):
+        if not self.world.bugs.safe_mode and self._reaches("plan news"):
+            while self.world.placement.has_news:
+                freed = plan_news.act_on_plan(self.world, turn)
+                self._call(self.world.points.before_placing, turn)
+                if not freed:
+                    break
                 grant_leases(self.world, turn)
+        self._call(self.world.points.step_over, turn)
 
     def _call(self, callbacks: StepCallbacks, turn: Turn) -> None:
+        world, left_out = self.world, self.world.bugs.places
         for feature, callback in callbacks:
-            if self._reaches(feature):
-                callback(self.world, turn)
+            self._place = feature
+            if feature not in left_out:
+                callback(world, turn)
 
     def _reaches(self, place: str) -> bool:
         """This part of the turn begins; False: it is left out because of a bug."""

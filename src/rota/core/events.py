@@ -9,7 +9,17 @@ from typing import Any
 
 from msgspec import Struct
 
-from rota.core.attempts.leases import Finished, HeldLease, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
+from rota.core.attempts.leases import (
+    Finished,
+    HeldLease,
+    JobProgress,
+    LeaseRef,
+    NodeFault,
+    PartOpened,
+    Paused,
+    Phase,
+    Started,
+)
 from rota.core.jobs.command import Command
 from rota.core.jobs.job import After, Condition, Job, Parent, Spec
 from rota.core.jobs.outcome import Outcome
@@ -174,11 +184,37 @@ class WalltimeAsked(Event, frozen=True):
     force: bool = False  #: even if promises to other jobs break
 
 
+class MemberArrived(Event, frozen=True):
+    """A process of a member of a gang waits at a point for the other members."""
+
+    by: Asker
+    job: int
+    point: str
+    wait: str  #: the same when it asks again
+
+
+class MemberLeft(Event, frozen=True):
+    """That process waits no longer."""
+
+    by: Asker
+    job: int
+    point: str
+    wait: str
+    lost: bool = False  #: only its connection was lost: it asks again
+
+
 class DeathConfirmed(Event, frozen=True):
     """An operator vouches that these lost jobs are dead."""
 
     by: Asker
     jobs: list[int]
+
+
+class TicketClaim(Struct, frozen=True, kw_only=True, gc=False):
+    """A runner with this key joins with this ticket."""
+
+    ticket: str  #: hash of its secret
+    key: str  #: hash of the runner's key
 
 
 class HostAppeared(Event, frozen=True):
@@ -202,6 +238,11 @@ class RunnerJoined(Event, frozen=True):
     node: NodeFacts | None = None  #: sent by the agent of a node
     parts: list[LeaseRef] = []  #: parts, of leases at other hosts, that it still has
     leaving: bool = False  #: it takes no more work and exits when its jobs have ended
+    claim: TicketClaim | None = None  #: by which it is one of a delegated pool; its need is that of the ticket
+    left_s: float | None = None  #: seconds until its allocation ends
+    machine: str = ""  #: where it is, if its host has another name
+    pool: str = ""  #: the delegated pool that it was made for, if it has no ticket to tell it
+    unfit: str = ""  #: why nothing can be started on its host
 
 
 class RunnerIdled(Event, frozen=True):
@@ -231,6 +272,14 @@ class RunnerReported(Event, frozen=True):
     shut: list[LeaseRef] = []  #: parts of which nothing is left
     paused: list[Paused] = []
     leaving: bool = False  #: it takes no more work and exits when its jobs have ended
+    unfit: str | None = None  #: why nothing can be started on its host; empty: it can again; None: as before
+
+
+class JobsProgressed(Event, frozen=True):
+    """Attempts at a runner said how far they have come. Nothing of it is stored."""
+
+    runner: str
+    told: list[JobProgress]
 
 
 class EntrySetAside(Event, frozen=True):
@@ -240,7 +289,9 @@ class EntrySetAside(Event, frozen=True):
     field: str  #: of the report
     lease: LeaseRef  #: job 0: it is about no lease
     said: str  #: the whole entry as JSON
-    outcome: Outcome | None = None
+    outcome: Outcome | None = None  #: set: the attempt is over
+    started: Started | None = None
+    paused: Paused | None = None
 
     @property
     def job(self) -> int:
@@ -258,6 +309,7 @@ class RunnerSettled(Event, frozen=True):
     ended: list[Finished]
     whole: bool = True
     rebooted: bool = False  #: the machine was rebooted, so nothing of the runner is left
+    ticket: str = ""  #: name of its ticket, if this is the goodbye of the runner itself
 
 
 class HostHealed(Event, frozen=True):

@@ -10,26 +10,37 @@ then nothing of it is called but the handlers of its own events.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from rota.core.events import Event
 from rota.core.restart import Restart, Restore
 from rota.core.turn import Turn
 from rota.core.world import (
     ClockCallback,
+    Companions,
     EndCallback,
+    Grants,
     HostCallback,
     HostCheck,
     Invariant,
     JobCallback,
+    JobCheck,
     JoinCallback,
+    Judgement,
+    LeaseCheck,
     NextTime,
     Points,
     Preparation,
+    QueueCallback,
+    ReportCallback,
+    RetryCheck,
+    Selection,
     SiteCallback,
     StepCallback,
+    UnqueueCallback,
     World,
     WorldCheck,
 )
@@ -39,11 +50,10 @@ Handler = Callable[[World, Turn, Any], None]
 
 _POINTS: Final = tuple(vars(Points()))
 #: Points whose functions the engine itself calls, with the name of the feature.
-_IN_STEP: Final = ("on_timer", "after_timer", "after_step", "stopping")
+_IN_STEP: Final = ("on_timer", "before_placing", "after_timer", "after_step", "step_over", "stopping")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Feature:
+class Feature(Struct, frozen=True, kw_only=True, eq=False):
     """What one feature adds to the engine. Everything but the name may be left out."""
 
     name: str  #: unique; says where an error happened
@@ -53,24 +63,42 @@ class Feature:
     #: After a restart, once jobs and site are loaded and before leases are: puts the feature in use if its rows
     #: say so.
     restore: Restore | None = None
+    restore_leases: Restore | None = None  #: the same, once leases are loaded, too
 
     # One function for each extension point; `core.world.Points` says when it is called.
     on_timer: StepCallback | None = None
+    before_placing: StepCallback | None = None
     after_timer: StepCallback | None = None
     after_step: StepCallback | None = None
+    step_over: StepCallback | None = None
     invariant: Invariant | None = None
     next_due: NextTime | None = None
     stopping: StepCallback | None = None
     clock_moved: ClockCallback | None = None
     site_changed: SiteCallback | None = None
     needs_plan: WorldCheck | None = None
+    node_removed: HostCallback | None = None
     closes_host: HostCheck | None = None
     runner_joined: JoinCallback | None = None
     runner_parted: HostCallback | None = None
+    runner_reported: ReportCallback | None = None
+    keeps_lease: LeaseCheck | None = None
+    awaits_host: HostCheck | None = None
+    ticket_grants: Grants | None = None
+    queued: QueueCallback | None = None
+    unqueued: UnqueueCallback | None = None
+    waits_with: Companions | None = None
+    acts_on: Selection | None = None
+    judged: Judgement | None = None
+    retried: RetryCheck | None = None
+    job_ended: JobCallback | None = None
     preparation: Preparation | None = None
     lease_voided: JobCallback | None = None
+    attempt_started: JobCallback | None = None
     attempt_over: EndCallback | None = None
+    keeps_room: JobCheck | None = None
     lease_dropped: JobCallback | None = None
+    job_reopened: JobCallback | None = None
 
 
 class Features:
@@ -109,6 +137,12 @@ class Features:
         for each in self.all:
             if each.restore is not None:
                 each.restore(world, restart)
+
+    def restore_leases(self, world: World, restart: Restart) -> None:
+        """Restore what these features stored about leases."""
+        for each in self.all:
+            if each.restore_leases is not None:
+                each.restore_leases(world, restart)
 
     def _came_into_use(self, world: World, kind: type[Any]) -> None:
         if kind not in self._by_state:

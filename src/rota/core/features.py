@@ -10,13 +10,29 @@ from typing import Final
 
 from rota.core import clock_steps, events
 from rota.core.attempts import noop_jobs, part_events, signals, suspension, walltimes
-from rota.core.bugs import quarantine
+from rota.core.bugs import set_aside
 from rota.core.feature import Feature, Features
-from rota.core.hooks import script_events
+from rota.core.gangs import lifecycle as gangs
+from rota.core.hooks import expiry, script_events
 from rota.core.jobs import actions, delays, modification, removal
 from rota.core.learning import estimate
-from rota.core.machines import fencing, host_hours, host_usage, hosts, runners, sleep_and_wake, suspected_hosts
+from rota.core.machines import (
+    allocations,
+    faulty_runs,
+    fencing,
+    holds,
+    host_hours,
+    hosts,
+    machine_conditions,
+    machine_history,
+    provision_feature,
+    runners,
+    sleep_and_wake,
+    suspected_hosts,
+)
 from rota.core.output import pruned_output
+from rota.core.pipelines import lifecycle as pipelines
+from rota.core.pools import demand, lifecycle
 from rota.core.site import limits, manager_pause, promised_starts, reservations, site_records
 from rota.core.submit import submission
 
@@ -79,7 +95,7 @@ _MANAGER: Final = Feature(
     runner_joined=manager_pause.recall_from_joined,
 )
 
-_BUGS: Final = Feature(name="bugs", handlers={events.EntrySetAside: quarantine.on_entry_set_aside})
+_BUGS: Final = Feature(name="bugs", handlers={events.EntrySetAside: set_aside.on_entry_set_aside})
 
 BUILT_IN: Final = Features(
     (
@@ -87,18 +103,28 @@ BUILT_IN: Final = Features(
         _JOBS,
         noop_jobs.FEATURE,
         _LIMITS,
+        provision_feature.FEATURE,  # before all other preparations
         script_events.FEATURE,  # before parts: hosts are asked for theirs when the prologue is done
         part_events.FEATURE,
+        gangs.FEATURE,  # after all other preparations: nothing of a gang is sent before all of it is prepared
+        pipelines.FEATURE,
         suspension.FEATURE,
         walltimes.FEATURE,
+        expiry.FEATURE,
+        holds.FEATURE,
         _RUNNERS,
         _SITE,
+        allocations.FEATURE,
         host_hours.FEATURE,
-        host_usage.FEATURE,
+        faulty_runs.FEATURE,
+        machine_conditions.FEATURE,
+        machine_history.FEATURE,
         _MANAGER,
         _BUGS,
         reservations.FEATURE,
         promised_starts.FEATURE,
+        demand.FEATURE,  # before pools, which ask for what is wanted
+        lifecycle.FEATURE,
         sleep_and_wake.FEATURE,  # last: it puts nodes to sleep that nobody else has work for
     )
 )

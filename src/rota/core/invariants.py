@@ -1,4 +1,4 @@
-"""Checks of the invariants I1 to I5 (`docs/rules.md`) on the world itself, and of those of features in use.
+"""Checks the invariants I1 to I5 (`docs/rules.md`) on the world itself, and the invariants of features in use.
 
 Used by tests and the simulator after every step, and by `rota doctor` on a live manager.
 """
@@ -107,6 +107,11 @@ def _parents_before_dependents(world: World) -> list[str]:
         if blockers != (world.blocked_by.get(job.id) or set()):
             wrong.append(f"I4: job {job.id} is blocked by {world.blocked_by.get(job.id)}, not by {blockers}")
         if job.state in (State.DEPENDENT, State.BLOCKED, State.READY):
+            others = [each for companions in world.points.waits_with for each in companions(world, job)]
+            for each in (world.jobs[id] for id in others if id in world.jobs and id != job.id):
+                if each.state not in TERMINAL:
+                    more, more_blockers = _parents_missing(world, each)
+                    missing, blockers = missing + more, blockers | more_blockers
             expected = State.BLOCKED if blockers else State.DEPENDENT if missing else State.READY
             if job.state is not expected:
                 wrong.append(f"I4: job {job.id} is {job.state.label} and should be {expected.label}")
@@ -205,6 +210,10 @@ def _limits_as_leased(world: World) -> list[str]:
             holders[where] += 1
             if use.exclusive and limit is not None:
                 alone.add(where)
+    for job in world.jobs.values():
+        for use in limits.held(job.id) if job.lease is None else ():  # between two attempts
+            used[use.name, ""] += use.units
+            holders[use.name, ""] += 1
     for (name, host), units in used.items():
         if limits.use(name, host)[0] != units:
             wrong.append(f"I5: limit {name} {host}: {limits.use(name, host)[0]} counted, {units} in use")

@@ -225,12 +225,30 @@ class ObservationRow(Row, frozen=True):
     asked_time_s: float | None = None
 
 
-class HostStateRow(Row, frozen=True):
-    """A state of a host."""
+class MachineRow(Row, frozen=True):
+    """What a machine is from some moment on, in the words of `core.machines.machine_states`."""
 
     host: str
-    at: int  #: microseconds since 1970 at which it began
-    state: str
+    at: int  #: microseconds since 1970
+    condition: str
+    usage: str
+    state: str  #: of its node
+
+
+class IntentRow(Row, frozen=True):
+    """A runner that a delegated pool was asked for, or is about to be; see `core.pools`."""
+
+    name: str
+    pool: str
+    need: str  #: as JSON
+    seconds: float
+    ticket: str  #: hash of its secret
+    key: str  #: hash of the key that the ticket is bound to, or empty
+    engine_id: str
+    state: int
+    withdrawn: bool
+    runner: str
+    asked_at: float
 
 
 class KnownJob(NamedTuple):
@@ -238,13 +256,6 @@ class KnownJob(NamedTuple):
 
     id: int
     state: int
-
-
-class HostState(NamedTuple):
-    """What a host does, and since when."""
-
-    state: str
-    at: int  #: microseconds since 1970
 
 
 class GroupMember(NamedTuple):

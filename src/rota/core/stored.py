@@ -15,7 +15,7 @@ from rota.core.jobs.job import After, Job, Reason, Spec
 from rota.core.jobs.outcome import Behaved
 from rota.core.output.output_blocks import Output
 from rota.core.output.output_report import OutputReport
-from rota.core.rows import EdgeRow, GroupMember, HostState, ObservationRow, RunnerRow
+from rota.core.rows import EdgeRow, GroupMember, IntentRow, MachineRow, ObservationRow, RunnerRow
 from rota.core.states import State
 from rota.plan.placement.given import Given
 from rota.plan.size import Floor, Size
@@ -147,9 +147,10 @@ class StoreSnapshot(Struct, gc=False):
     #: without the job: the newest `OBSERVATIONS` of each learning group, oldest first
     observations: list[ObservationRow] = []
     site: dict[tuple[str, str], str] = {}  #: (kind, name) → value as JSON
-    #: by host; hosts that are gone are left out
-    host_states: dict[str, HostState] = {}
+    #: by host: the open row of its history; hosts that are gone are left out
+    machines: dict[str, MachineRow] = {}
     replaced: list[int] = []  #: jobs that another job replaced
+    intents: list[IntentRow] = []  #: runners that delegated pools were asked for, by name
 
 
 #: Observations loaded per learning group; older ones may be removed.

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import Any, TypeVar
 
 import msgspec
 
 from rota.core.accounts.accounting import count_end
+from rota.core.attempts.leases import Finished, HeldLease, LeaseRef, Started
 from rota.core.bugs.ledger import Ledger
 from rota.core.effects import NotifySettled
 from rota.core.engine_settings import EngineSettings
 from rota.core.events import RunnerJoined
 from rota.core.jobs.dependency_groups import DepGroup
+from rota.core.jobs.fate import Fate
 from rota.core.jobs.group_ancestry import GroupAncestries
 from rota.core.jobs.job import AttemptEnd, Job, Parent, Reason, Spec
 from rota.core.jobs.outcome import Outcome
 from rota.core.learning.model import CachedSize, Model
+from rota.core.machines.ticket_grants import TicketGrants
 from rota.core.rows import JobStateRow
 from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition
 from rota.core.submit.upload import Upload
@@ -57,8 +59,8 @@ _MANY_NOTES = 1000
 class Runner:
     """A runner that is connected or holds leases."""
 
-    __slots__ = ("boot_id", "connected", "dead", "heard_at", "host", "id", "leases", "leaving", "made_for",
-                 "notes", "pid", "seats", "silent", "start_time", "unseated")  # fmt: skip
+    __slots__ = ("boot_id", "connected", "dead", "heard_at", "host", "id", "leases", "leaving", "machine",
+                 "made_for", "notes", "pid", "pool", "seats", "silent", "start_time", "unseated")  # fmt: skip
 
     def __init__(self, id: str, host: str, *, boot_id: str = "", pid: int = 0, start_time: int = 0) -> None:
         self.id = id
@@ -74,6 +76,8 @@ class Runner:
         self.leases: set[int] = set()  #: ids of jobs
         #: set: the runner is an allocation of its own, for jobs of this need only
         self.made_for: Need | None = None
+        self.pool = ""  #: the delegated pool that asked for it; empty: none did
+        self.machine = ""  #: where it is, if its host has another name
         self.seats: dict[int, Size] = {}
         #: size → leases minus seats of that size: leases sent ahead of need wait for a seat
         self.unseated: defaultdict[Size, int] = defaultdict(int)
@@ -90,8 +94,7 @@ class Runner:
         return self.notes[job] <= _MOST_NOTES
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Preparation:
+class Preparation(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Something to be done before a lease is sent to its runner (`core.attempts.preparation`)."""
 
     name: str  #: unique
@@ -111,7 +114,17 @@ JoinCallback = Callable[["World", Turn, "Runner", RunnerJoined], None]
 SiteCallback = Callable[["World", Turn, list[tuple[str, str, Any]]], None]
 ClockCallback = Callable[["World", Turn, float], None]
 HostCheck = Callable[["World", str], bool]
+ReportCallback = Callable[["World", Turn, "Runner", list[Started], list[Finished], list[LeaseRef]], None]
+LeaseCheck = Callable[["World", "Runner", HeldLease], bool]
+JobCheck = Callable[["World", Job], bool]
+Grants = Callable[["World"], TicketGrants]
 WorldCheck = Callable[["World"], bool]
+QueueCallback = Callable[["World", Turn | None, list[Job]], bool]
+UnqueueCallback = Callable[["World", Job], bool]
+Companions = Callable[["World", Job], Iterable[int]]
+Selection = Callable[["World", str, list[int]], list[int]]
+Judgement = Callable[["World", Job, Outcome], Fate | None]
+RetryCheck = Callable[["World", Job, str, Outcome], bool | None]
 NextTime = Callable[["World"], float | None]
 Invariant = Callable[["World"], list[str]]
 
@@ -124,21 +137,45 @@ class Points:
 
     def __init__(self) -> None:
         self.on_timer: StepCallbacks = ()  #: time has passed; before jobs are placed
+        self.before_placing: StepCallbacks = ()  #: all events are decided; before jobs are placed, once per step
         self.after_timer: StepCallbacks = ()  #: the same, after jobs were placed
         self.after_step: StepCallbacks = ()  #: jobs were placed; once per step
+        self.step_over: StepCallbacks = ()  #: everything in this step is decided; the last of it
         self.stopping: StepCallbacks = ()  #: the manager stops: the last turn
         self.invariant: tuple[Invariant, ...] = ()  #: describes what is wrong, a sentence each
         self.next_due: tuple[NextTime, ...] = ()  #: wall time at which it wants a timer
         self.clock_moved: tuple[ClockCallback, ...] = ()  #: the wall clock was set by so many seconds
         self.site_changed: tuple[SiteCallback, ...] = ()  #: an administrator changed these records
         self.needs_plan: tuple[WorldCheck, ...] = ()  #: must jobs be planned ahead?
+        self.node_removed: tuple[HostCallback, ...] = ()  #: an administrator removes this node, which still exists
         self.closes_host: tuple[HostCheck, ...] = ()  #: may no work go to this host, although it answers?
         self.runner_joined: tuple[JoinCallback, ...] = ()  #: a runner joined, and knows the rules
         self.runner_parted: tuple[HostCallback, ...] = ()  #: the connection to a host's runner ended
+        #: a runner reported starts, ends and returns; also of leases that are no attempts
+        self.runner_reported: tuple[ReportCallback, ...] = ()
+        self.keeps_lease: tuple[LeaseCheck, ...] = ()  #: must a runner keep this lease, which is no attempt?
+        self.awaits_host: tuple[HostCheck, ...] = ()  #: is the runner of this host expected to be silent?
+        self.ticket_grants: tuple[Grants, ...] = ()  #: what tickets of runners grant; at most one
+        #: These jobs, of one specification, became ready; True: the feature offers them to the placement itself.
+        self.queued: tuple[QueueCallback, ...] = ()
+        #: A job is no longer ready, and was not placed; True: the feature withdraws it itself.
+        self.unqueued: tuple[UnqueueCallback, ...] = ()
+        self.waits_with: tuple[Companions, ...] = ()  #: jobs without which this one is not ready, itself included
+        #: An action is about these jobs; returns all that it must be about. Actions: kill, hold, release, suspend,
+        #: resume, resumed (their cores are free), walltime.
+        self.acts_on: tuple[Selection, ...] = ()
+        #: What becomes of a job whose attempt has failed so, instead of a failure; None: it has failed.
+        self.judged: tuple[Judgement, ...] = ()
+        #: May another attempt follow one that failed with this code? None: the rules for all jobs decide.
+        self.retried: tuple[RetryCheck, ...] = ()
+        self.job_ended: tuple[JobCallback, ...] = ()  #: a job is in a terminal state
         self.preparation: tuple[Preparation, ...] = ()  #: before a lease is sent
         self.lease_voided: tuple[JobCallback, ...] = ()  #: a lease ends that was never executed
+        self.attempt_started: tuple[JobCallback, ...] = ()  #: its execution began
         self.attempt_over: tuple[EndCallback, ...] = ()  #: nothing of an attempt is left; its lease is still there
-        self.lease_dropped: tuple[JobCallback, ...] = ()  #: what the job held is free
+        self.keeps_room: tuple[JobCheck, ...] = ()  #: does what the job held stay taken?
+        self.lease_dropped: tuple[JobCallback, ...] = ()  #: what the job held is free, unless it stays taken
+        self.job_reopened: tuple[JobCallback, ...] = ()  #: a finished job is about to wait again
 
 
 class World:
@@ -306,11 +343,17 @@ def write(turn: Turn, job: Job) -> None:
 def enqueue(world: World, turn: Turn, job: Job) -> None:
     """Offer the job, already READY, to the placement."""
     job.ready_at = turn.wall
+    for queued in world.points.queued:
+        if queued(world, turn, [job]):
+            return
     world.placement.offer(Offer(job.spec, job.need, job.rank_key, [job.id]))
 
 
 def dequeue(world: World, job: Job) -> None:
     """Withdraw a job that leaves READY without having been placed."""
+    for unqueued in world.points.unqueued:
+        if unqueued(world, job):
+            return
     world.placement.withdraw(job.need, job.rank_key, job.id)
 
 
@@ -328,10 +371,21 @@ def finish(
     write(turn, job)
     evict_after_commit(world, turn, job.id)
     turn.effects.append(NotifySettled(job, state, outcome))
+    for ended in world.points.job_ended:
+        ended(world, turn, job)
+
+
+def acted_on(world: World, action: str, jobs: list[int]) -> list[int]:
+    """All jobs that an action on these must be about (`Points.acts_on`)."""
+    for acts_on in world.points.acts_on:
+        jobs = acts_on(world, action, jobs)
+    return jobs
 
 
 def reopen(world: World, turn: Turn, job: Job) -> None:
     """Take back the terminal record. The caller moves the job, still in its terminal state, on."""
+    for reopened in world.points.job_reopened:
+        reopened(world, turn, job)
     world.outcomes[job.id] = OPEN
     _tally(turn, job, -1, job.spec.dep_groups)
     job.ended_at = None

@@ -10,16 +10,24 @@ from rota.core.feature import Features
 from rota.core.features import BUILT_IN as ENGINE
 from rota.errors import Bug
 from rota.manager.feature import FeatureService, ManagerFeature, Perform, Serve, Services
-from rota.manager.host import energy, server_hooks
+from rota.manager.host import energy, expiry_hook, provisioning, server_hooks
 from rota.manager.peers import attempt_orders
+from rota.manager.peers.peer import Peer
+from rota.manager.pools import driver
+from rota.manager.requests import machines, pipelines
 from rota.wire.operations import Operations
 from rota.wire.views import AttentionView
 
 BUILT_IN: Final[tuple[ManagerFeature, ...]] = (
     server_hooks.FEATURE,
+    provisioning.FEATURE,
+    expiry_hook.FEATURE,
     attempt_orders.SUSPENSION,
     attempt_orders.WALLTIMES,
     energy.FEATURE,
+    driver.FEATURE,
+    machines.FEATURE,
+    pipelines.FEATURE,
 )
 
 
@@ -56,9 +64,16 @@ class ManagerFeatures:
         for each in self._made:
             each.tick(now)
 
+    def gone(self, peer: Peer, n: int | None = None) -> None:
+        for each in self._made:
+            each.gone(peer, n)
+
     def close(self) -> None:
         for each in self._made:
             each.close()
+
+    def subjects(self) -> dict[str, object]:
+        return {name: value for each in self._made for name, value in each.subjects().items()}
 
     def attention(self) -> list[AttentionView]:
         return [view for each in self._made for view in each.attention()]

@@ -8,6 +8,9 @@ from rota.errors import BadInput
 from rota.pictures.html import html
 from rota.pictures.png import png
 from rota.pictures.schedule import Picture
+from rota.pictures.stacked import StackedBars
+from rota.pictures.stacked_png import stacked_png
+from rota.pictures.stacked_svg import stacked_svg
 from rota.pictures.svg import svg
 
 SUFFIXES: Final = (".png", ".svg", ".html")
@@ -27,3 +30,10 @@ def rendered(picture: Picture, suffix: str) -> bytes:
         return png(picture)
     text = html(picture) if suffix == ".html" else svg(picture)
     return text.encode("utf-8", "backslashreplace")
+
+
+def rendered_bars(picture: StackedBars, suffix: str) -> bytes:
+    """Stacked bars as a file of this format: .png or .svg."""
+    if suffix == ".png":
+        return stacked_png(picture)
+    return stacked_svg(picture).encode("utf-8", "backslashreplace")

@@ -27,6 +27,7 @@ class Waits(NamedTuple):
     hint: str = ""  #: a command that would change it
     blockers: tuple[int, ...] = ()  #: jobs that hold what it waits for
     causes: tuple[Cause, ...] = ()  #: what would have to be removed; empty: nothing helps, or no trial was made
+    members: tuple[int, ...] = ()  #: those of a gang that have no machine
 
 
 class Moved(NamedTuple):

@@ -33,6 +33,7 @@ class Capacity(Struct, frozen=True, gc=False):
     mem: int
     disk: int
     gpus: int = 0
+    pool: str = ""  #: that the host belongs to
 
     @property
     def zero_cpu_jobs(self) -> int:

@@ -10,11 +10,13 @@ write could check whether its target is shared, and a snapshot may be used in an
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, timedelta, tzinfo
 from enum import Enum
+from itertools import repeat
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -251,19 +253,27 @@ class _Records:
 
     def many(self, values: list[Any], copies: _Copies) -> list[Any]:
         """The copies of these records, in order."""
-        ids = list(map(id, values))
         try:
-            return list(map(copies.__getitem__, ids))
+            return list(map(copies.__getitem__, map(id, values)))
         except KeyError:
-            pass
-        new = values
+            ids = list(map(id, values))
+        new, known = values, len(copies)
         if not copies.keys().isdisjoint(ids):
             new = [value for value in values if id(value) not in copies]
         made = list(map(self._copy, new))
-        copies.update(zip(map(id, new), made, strict=True))
+        copies.update(zip(ids if new is values else map(id, new), made, strict=True))
+        each_once = len(copies) - known == len(values)
         for name, copier in self._parts:
-            for record, part in zip(made, map(attrgetter(name), made), strict=True):
-                if part is not None:
-                    known = copies.get(id(part))
-                    setattr(record, name, copier(part, copies) if known is None else known)
-        return list(map(copies.__getitem__, ids))
+            _copy_parts(made, name, copier, copies)
+        return made if each_once else list(map(copies.__getitem__, ids))
+
+
+def _copy_parts(records: list[Any], name: str, copier: _Copier, copies: _Copies) -> None:
+    """Copy what is in one field of these records. Most of it is in many of them, so each value is copied once."""
+    parts = list(map(attrgetter(name), records))
+    if not any(parts) and parts.count(None) == len(parts):
+        return  # fields for what few plans have
+    ids = list(map(id, parts))
+    new = {at: copier(part, copies) for at, part in dict(zip(ids, parts, strict=True)).items()}
+    if new.keys() != {id(None)}:
+        deque(map(setattr, records, repeat(name), map(new.__getitem__, ids)), maxlen=0)

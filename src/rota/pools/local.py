@@ -1,4 +1,4 @@
-"""The pool that is this machine: one runner process with as many seats as fit.
+"""The pool of this machine: one runner process with as many seats as fit.
 
 A runner outlives the manager that started it. One that is alive holds a lock on its directory, so a
 new manager waits for it to join instead of starting a second one.
@@ -19,6 +19,7 @@ from rota.core.events import HostAppeared
 from rota.home import Home
 from rota.host import usable_memory
 from rota.plan.size import CORE, Capacity
+from rota.pool_names import LOCAL
 from rota.settings import Settings
 
 log = logging.getLogger("rota.pools.local")
@@ -31,7 +32,7 @@ _GOOD_AFTER_S = 10.0
 class LocalPool:
     """Keeps one runner alive on this host."""
 
-    name = "local"
+    name = LOCAL
 
     def __init__(self, home: Home, settings: Settings) -> None:
         self._home = home
@@ -40,7 +41,7 @@ class LocalPool:
         self._child = 0  #: pid of the runner this manager started, while it has not ended
         self._delay_s = _FIRST_DELAY_S
         self._not_before = 0.0
-        self._good_at = 0.0  #: when the runner last started will have lived long enough
+        self._good_at = 0.0  #: when the runner that started last has lived long enough
         self._stopping = False
 
     def hosts(self) -> list[HostAppeared]:
@@ -50,7 +51,8 @@ class LocalPool:
         cores = settings.cores or len(os.sched_getaffinity(0))
         mem = settings.mem or usable_memory()
         disk = settings.disk if settings.disk is not None else shutil.disk_usage(self._home.path).free
-        return [HostAppeared(host=hostname(), capacity=Capacity(cpus=cores * CORE, mem=mem, disk=disk))]
+        capacity = Capacity(cpus=cores * CORE, mem=mem, disk=disk, pool=self.name)
+        return [HostAppeared(host=hostname(), capacity=capacity)]
 
     def start(self) -> None:
         if not self._off and not runner_lives(self._home.runners):

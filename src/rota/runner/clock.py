@@ -12,7 +12,7 @@ import time
 from typing import Final
 
 from rota.boot import since_boot
-from rota.runner.contain import procfs
+from rota.launcher import procfs
 
 _BOOTED: Final = time.time() - since_boot()
 

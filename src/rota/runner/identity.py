@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 
-from rota.boot import boot_id
-from rota.runner.contain import process_mark, procfs
+from rota.boot import boot_id, machine_id
+from rota.launcher import procfs, trees
+from rota.runner.contain import process_mark
+from rota.runner.log import say_all
 from rota.runner.report import journal
 
 
@@ -21,18 +24,39 @@ def node_of(runner: str) -> str:
     return runner.rsplit("-", 2)[0]
 
 
+def start_of(pid: int) -> int:
+    """When this process was started, for `lives`; 0: it is gone."""
+    seen = procfs.process(pid)
+    return seen.start_time if seen is not None else 0
+
+
+def lives(pid: int, start_time: int) -> bool:
+    """Is the runner with this process on this machine alive?"""
+    return procfs.lives(pid, start_time)
+
+
+def host_name(given: str) -> str:
+    """The name of this host, unless another was given."""
+    return given or socket.gethostname() or "localhost"
+
+
+#: Where jobs say how far they are, in the directory of a runner.
+PROGRESS = "progress"
+
+
 class RunnerIdentity:
     """Claimed once, at start, and held until the process ends."""
 
-    def __init__(self, root: str, *, host: str = "") -> None:
+    def __init__(self, root: str, *, host: str = "", place: tuple[str, str, int] | None = None) -> None:
+        """`place`: name, directory and lock of a dead runner whose place this one takes."""
         self.root = root
-        self.host = host or socket.gethostname() or "localhost"
+        self.host = host_name(host)
         self.boot_id = boot_id()
-        self.machine = procfs.machine_id(self.host)
+        self.machine = machine_id(self.host)
         self.pid = os.getpid()
         seen = procfs.process(self.pid)
         self.start_time = seen.start_time if seen is not None else 0
-        self.id, self.directory, self._lock = self._claim(root)
+        self.id, self.directory, self._lock = self._claim(root) if place is None else place
         process_mark.set_node(node_of(self.id))
 
     def _claim(self, root: str) -> tuple[str, str, int]:
@@ -51,6 +75,11 @@ class RunnerIdentity:
 
     def remove(self) -> None:
         """Remove the directory: nothing of this runner is needed any more. Raises `OSError`."""
+        for name in ("epoch", "rules"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{self.directory}/{name}")
+        if os.path.isdir(progress := f"{self.directory}/{PROGRESS}"):
+            say_all(trees.remove(progress))
         for name in ("journal", "lock"):
             os.unlink(f"{self.directory}/{name}")
         os.rmdir(self.directory)

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
+
+from rota.launcher import log as launcher_log
 
 _fd = 2
 
@@ -35,3 +38,12 @@ def say_exception(doing: str) -> None:
 
     for line in (f"{doing}:", *traceback.format_exc().splitlines()):
         say(line)
+
+
+def say_all(messages: Iterable[str]) -> None:
+    """Log several lines."""
+    for message in messages:
+        say(message)
+
+
+launcher_log.send_to(say)

@@ -11,9 +11,9 @@ import socket
 
 import msgspec
 
+from rota.boot import machine_id
 from rota.host import usable_memory
 from rota.plan.site.node_facts import NodeFacts
-from rota.runner.contain import procfs
 from rota.runner.report.link import ByteStream, Dial
 
 _GPU = re.compile(r"nvidia\d+")
@@ -34,13 +34,23 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
 class Node:
     """The name of a node, the token that proves it, and the facts about its host."""
 
+    stays = True  #: does it wait for more work, and for the next manager, however long that takes?
+    alone = True  #: is it the only one here that gives cores to jobs?
+    key = ""  #: by which the manager knows a runner with a ticket again
+    machine = ""  #: where it is, if the name is not that of its machine
+
     def __init__(self, options: NodeOptions, token: str, root: str) -> None:
         self.name = options.name or socket.gethostname() or "localhost"
         self.token = token
         self._options = options
         self._root = root
 
-    def facts(self) -> NodeFacts:
+    @property
+    def left_s(self) -> float | None:
+        """Seconds until it must end; None: there is no such time."""
+        return None
+
+    def facts(self) -> NodeFacts | None:
         given = self._options
         room = os.statvfs(self._root)
         return NodeFacts(
@@ -48,7 +58,7 @@ class Node:
             mem=usable_memory() if given.mem is None else given.mem,
             disk=room.f_bavail * room.f_frsize if given.disk is None else given.disk,
             gpus=_gpus() if given.gpus is None else given.gpus,
-            machine=procfs.machine_id(self.name),
+            machine=machine_id(self.name),
             properties=given.properties,
             hours=given.hours,
         )

@@ -5,64 +5,50 @@ These classes refer to each other, so they share a module. It imports nothing th
 
 from __future__ import annotations
 
-import os
-from typing import Any
-
 from rota.core.attempts.leases import Started
 from rota.core.jobs.command import is_shell
 from rota.core.jobs.outcome import Outcome
+from rota.launcher.base import Launcher, OutputPipes, Usage
+from rota.launcher.scratch import Scratch
 from rota.plan.size import Size
-from rota.runner import libc
 from rota.runner.contain import process_mark
 from rota.runner.contain.fence import Fence
 from rota.runner.end.behaviour_progress import BehaviourProgress
 from rota.runner.enter.exec_stream import Conduit
-from rota.runner.output.capture import Capture
+from rota.runner.output.capture import Captured
 from rota.runner.report.journal import Intent, Key, Spawned, pack
 from rota.runner.start.cores import Share
 from rota.runner.start.environment import Environment, index_entry, job_entry
 from rota.runner.start.hook_process import Script
-from rota.runner.start.scratch import Scratch
 from rota.wire.orders import Grant
 
 
 class Pipes:
-    """Both ends of a stdout and a stderr pipe, used by one job after the other.
+    """The output pipes of a launcher, used by one job after the other."""
 
-    The runner keeps the writing ends open, so a pipe never reports its end. That all processes of a job are
-    gone is known otherwise, and then the rest of its output can be read without waiting.
-    """
+    __slots__ = ("err", "held", "launcher", "out", "polled", "read", "task")
 
-    __slots__ = ("_actions", "actions_at", "err", "err_write", "out", "out_write", "task")
-
-    def __init__(self, null: int) -> None:
-        self.out, self.out_write = os.pipe()
-        try:
-            self.err, self.err_write = os.pipe()
-        except OSError:
-            os.close(self.out)
-            os.close(self.out_write)
-            raise
-        os.set_blocking(self.out, False)
-        os.set_blocking(self.err, False)
-        self._actions = libc.FileActions([(null, 0), (self.out_write, 1), (self.err_write, 2)])
-        self.actions_at = self._actions.address
+    def __init__(self, launcher: Launcher, held: OutputPipes | None = None) -> None:
+        """`held`: made before. Raises `OSError`."""
+        self.launcher = launcher
+        self.held = held = launcher.output_pipes() if held is None else held
+        self.out, self.err = held.out, held.err
+        self.polled = held.polled
+        self.read = held.read
         self.task: Task | None = None
-
-    def close(self) -> None:
-        for fd in (self.out, self.out_write, self.err, self.err_write):
-            os.close(fd)
-        self._actions.close()
 
 
 class Seat:
     """Room for one job at a time."""
 
-    __slots__ = ("id", "pipes", "queue", "share")
+    __slots__ = ("ahead", "id", "pipes", "queue", "quiet", "share", "waits")
 
     def __init__(self, id: int, queue: LeaseQueue) -> None:
         self.id = id
         self.queue = queue
+        self.ahead: list[Task] = []  #: what its launcher starts next by itself, in that order
+        self.quiet = False  #: has its last job ended so that its launcher could have started the next?
+        self.waits = False  #: no job has it, but its launcher may just be starting one
         self.share: Share | None = None  #: of the host's cores, picked for its first job without an allocation
         self.pipes: Pipes | None = None
 
@@ -89,9 +75,9 @@ class Task:
     part = False  #: has it no command of its own (`parts`)?
     plain = True  #: nothing has happened to it but what happens to a short, quiet job
     status: int | None = None  #: of wait(2), once the first process has been reaped
-    usage: Any = None  #: its rusage
-    out: Capture | None = None
-    err: Capture | None = None
+    usage: Usage | None = None  #: of the same
+    out: Captured | None = None
+    err: Captured | None = None
     cpu_s = 0.0  #: of adopted orphans
     peak_mem = 0
     peak_disk = 0
@@ -120,10 +106,19 @@ class Task:
     prepared = False  #: its prologue is done
     concluding: Outcome | None = None  #: how it ended, while its epilogue runs
     nodefile: str | None = None  #: where it is, once it has been written
+    ticket: str | None = None  #: the same of the file with its ticket
+    runs = 0  #: processes that a lasting launcher has started for it (`keeping`), but for those that entered it
+    noted: bytes = b""  #: what its launcher knows of it (`keeping`)
+    follows: Task | None = None  #: after which its launcher starts it (`start.ahead`)
+    told_at = 0.0  #: when what it says about its progress was looked at (monotonic)
+    told_size = 0  #: how much it had said then
+    left = False  #: its seat and its pipes are those of the next task already
+    limits: tuple[float | None, float, tuple[str, ...]] | None = None  #: the same of its limits
     _known: dict[int, int] | None = None
 
     # Set when it waits, starts or ends.
     queue: LeaseQueue
+    launcher: Launcher  #: of all its processes
     seat: Seat
     pipes: Pipes
     pid: int
@@ -162,6 +157,11 @@ class Task:
         env.on_cores(None if self.share is None else self.share.entry)
         if self.scratch is not None:
             env.in_scratch(self.scratch)
+
+    @property
+    def is_errand(self) -> bool:
+        """Does it run a command of the site for another host?"""
+        return not self.part and self.grant.errand is not None
 
     @property
     def shell(self) -> bool:

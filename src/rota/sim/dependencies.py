@@ -32,9 +32,10 @@ def never(parent: Parent) -> Waits:
     return Waits("dependency_never", f"job {parent.id}, which it waits for, did not {verb}")
 
 
-def not_yet(parent: Parent) -> Waits:
-    """Why a job is not planned before its parent is submitted."""
-    return Waits("dependency", f"job {parent.id}, which it waits for, has not been submitted yet")
+def not_yet(parent: Parent, *, submitted: bool) -> Waits:
+    """Why a job is not planned before its parent is submitted, or has ended."""
+    missing = "has not ended yet" if submitted else "has not been submitted yet"
+    return Waits("dependency", f"job {parent.id}, which it waits for, {missing}")
 
 
 def revived(blocked: Iterable[TraceJob], state: Callable[[int], State]) -> list[TraceJob]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import msgspec
@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from rota.core.fields.after import CONDITIONS
 from rota.core.jobs.job import Condition
+from rota.core.machines.hold_rules import ALWAYS
 from rota.errors import BadInput
-from rota.plan.ask import Ask
+from rota.plan.ask import Ask, whole_hosts
 from rota.plan.language import expression
 from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.request_parser import check_alternative, parse_request
@@ -21,14 +22,15 @@ from rota.plan.language.types import Types
 from rota.plan.need import LimitUse
 from rota.plan.policy.policy import BESTEFFORT, Queue
 from rota.plan.site.resources import Site
+from rota.sim.machine_terms import MachineTerms, machine_terms
+from rota.sim.objects import refusal
 from rota.sim.rows import ids_of
 from rota.sim.values import Moments, WrongField, did_you_mean, duration, field, shown, size, walltime
 
 #: Fields that a trace may contain and that do not affect a plan.
-IGNORED: Final = frozenset(
-    ("cmd", "cwd", "env", "group", "stdout", "stderr", "notify", "checkpoint", "signal", "retries", "retry_on")
-)
+IGNORED: Final = frozenset(("cmd", "cwd", "env", "group", "stdout", "stderr", "notify", "checkpoint", "signal"))
 
+_MOST_RETRIES: Final = 1000
 _LIMIT: Final = re.compile(r"([^\s:!]+)(?::(\d{1,9}))?(!?)")
 
 
@@ -57,7 +59,21 @@ class JobFields(Struct, kw_only=True):
     start: float | str | None = None
     resources: str | int | list[int] | None = None
     limits: str | list[str] | dict[str, int] = []
-    exit: int = 0
+    exit: int | list[int] = 0
+    retries: int = 0
+    retry_on: str | list[str] | None = None
+    backoff: float | str = 30
+    gang: str | None = None
+    gang_same: str | None = None
+    gang_share: bool | None = None
+    on_member_failure: str | None = None
+    allow_unsatisfiable: bool = False
+    prefer: str = ""
+    force_host: str = ""
+    provision: float | str = 0
+    provision_fails: str | list[str] = []
+    reserve: str | None = None
+    reserve_for: float | str | None = None
 
 
 class Parent(Struct, frozen=True, array_like=True):
@@ -74,17 +90,31 @@ class TraceJob(Struct, frozen=True, kw_only=True):
     submit: float
     ask: Ask
     run_s: float | None = None  #: None: until its walltime, or as long as expected
-    exit: int = 0
+    exits: tuple[int, ...] = (0,)  #: exit codes of its attempts, the last one also of all that follow
+    retries: int = 0
+    retry_on: frozenset[str] | None = None  #: reason codes; None: all but walltime
+    backoff_s: float = 30.0
     after: tuple[Parent, ...] = ()
     start: float | None = None  #: set if it is already running: since when …
     resources: int = 0  #: … and on which resources
+    terms: MachineTerms = MachineTerms()
 
 
 class JobReader:
     """Reads the jobs of one trace. Equal requests are parsed once."""
 
-    def __init__(self, site: Site, queues: Mapping[str, Queue], limits: set[str], moments: Moments) -> None:
+    def __init__(
+        self,
+        site: Site,
+        queues: Mapping[str, Queue],
+        limits: set[str],
+        moments: Moments,
+        *,
+        hosts: Collection[str] = (),
+    ) -> None:
+        """`hosts`: all machines, also those that are added later."""
         self._site = site
+        self._hosts = hosts
         self._queues = queues
         self._limits = limits
         self._moments = moments
@@ -98,18 +128,23 @@ class JobReader:
         with field("submit"):
             submit = self._moments.read(fields.submit)
         start, resources = self._running(fields)
+        terms = machine_terms(fields, hosts=self._hosts, properties=self._site.kinds)
         return TraceJob(
             id=fields.id,
             submit=submit if start is None else min(submit, start),
-            ask=self._ask(fields),
+            ask=self._ask(fields, terms),
             run_s=None if fields.run is None else _in("run", fields.run),
-            exit=fields.exit,
+            exits=(fields.exit,) if isinstance(fields.exit, int) else tuple(fields.exit) or (0,),
+            retries=_retries(fields.retries),
+            retry_on=_retry_on(fields.retry_on),
+            backoff_s=_in("backoff", fields.backoff),
             after=_parents(fields.after),
             start=start,
             resources=resources,
+            terms=terms,
         )
 
-    def _ask(self, fields: JobFields) -> Ask:
+    def _ask(self, fields: JobFields, terms: MachineTerms) -> Ask:
         types = self._types(fields)
         queue = self._queue(fields, types)
         if queue == BESTEFFORT and not types.besteffort:
@@ -123,7 +158,7 @@ class JobReader:
         with field("disk"):
             disk = size(fields.disk)
         return Ask(
-            alternatives=self._request(fields, self._queues[queue]),
+            alternatives=self._request(fields, self._queues[queue], provisioned=terms.provision_s > 0),
             user=fields.user,
             project=fields.project,
             name=fields.name,
@@ -137,12 +172,17 @@ class JobReader:
             limits=self._uses(fields.limits),
             types=types,
             at=self._at(fields, types),
+            prefer=fields.prefer,
+            force_host=fields.force_host,
+            before_s=terms.provision_s,
+            after_s=terms.reserve_s if terms.reserve == ALWAYS else 0.0,
         )
 
     # -- its request
 
-    def _request(self, fields: JobFields, queue: Queue) -> tuple[Alternative, ...]:
-        self._check_where(fields.where)
+    def _request(self, fields: JobFields, queue: Queue, *, provisioned: bool) -> tuple[Alternative, ...]:
+        self._check_expression("where", fields.where)
+        self._check_expression("prefer", fields.prefer)
         limit = queue.walltime_s
         if fields.walltime is not None:
             with field("walltime"):
@@ -159,6 +199,8 @@ class JobReader:
         else:
             for number, text in enumerate(fields.request):
                 found.append(self._alternative(text, fields.where, f"request[{number}]"))
+        if provisioned:
+            found = [self._whole_hosts(each) for each in found]
         return tuple(
             msgspec.structs.replace(one, walltime_s=limit) if one.walltime_s is None and limit is not None else one
             for one in found
@@ -170,9 +212,22 @@ class JobReader:
             with field(path):
                 read = self._unit_for_core(parse_request(text), text)
                 check_alternative(read, text, levels=self._levels, kinds=self._site.kinds)
-            found = msgspec.structs.replace(read, groups=tuple(_narrowed(group, where) for group in read.groups))
+            found = msgspec.structs.replace(read, groups=tuple(narrowed(group, where) for group in read.groups))
             self._alternatives[text, where] = found
         return found
+
+    def _whole_hosts(self, one: Alternative) -> Alternative:
+        """The same of whole hosts, as its machines are provisioned; one unit means one host."""
+        unit = (Level(self._site.unit, 1),)
+        levels = [(Level("host", 1),) if group.levels == unit else group.levels for group in one.groups]
+        if "host" not in self._site.kinds or not all("host" in (each.name for each in own) for own in levels):
+            hint = "name how many: nodes=1"
+            raise WrongField("request", "provisioning takes whole hosts, and it asks for none", hint=hint)
+        groups = (
+            whole_hosts(msgspec.structs.replace(group, levels=own))
+            for group, own in zip(one.groups, levels, strict=True)
+        )
+        return msgspec.structs.replace(one, groups=tuple(groups))
 
     def _unit_for_core(self, read: Alternative, text: str) -> Alternative:
         """A walltime alone means one core, even if the site's unit has another name."""
@@ -189,11 +244,11 @@ class JobReader:
         hosts = (Level("host", 1),) if "host" in self._levels and unit.name != "host" else ()
         return Alternative((ResourceGroup((*hosts, unit), fields.where),))
 
-    def _check_where(self, where: str) -> None:
-        if where not in self._checked:
-            with field("where"):
-                expression.check(expression.parse(where), self._site.kinds)
-            self._checked.add(where)
+    def _check_expression(self, name: str, text: str) -> None:
+        if text not in self._checked:
+            with field(name):
+                expression.check(expression.parse(text), self._site.kinds)
+            self._checked.add(text)
 
     # -- its terms
 
@@ -263,7 +318,22 @@ def _in(path: str, value: float | str, *, least: float = 0.0) -> float:
         return duration(value, least=least)
 
 
-def _narrowed(group: ResourceGroup, where: str) -> ResourceGroup:
+def _retries(given: int) -> int:
+    if not 0 <= given <= _MOST_RETRIES:
+        hint = f"give a number of attempts after the first, at most {_MOST_RETRIES}"
+        raise WrongField("retries", f"{given} is out of range", hint=hint)
+    return given
+
+
+def _retry_on(given: str | list[str] | None) -> frozenset[str] | None:
+    """`["exit", "walltime"]` or `"exit,walltime"`."""
+    if given is None:
+        return None
+    words = given.split(",") if isinstance(given, str) else given
+    return frozenset(word.strip() for word in words)
+
+
+def narrowed(group: ResourceGroup, where: str) -> ResourceGroup:
     if not where:
         return group
     return msgspec.structs.replace(group, where=f"({where}) and ({group.where})" if group.where else where)
@@ -296,13 +366,3 @@ def _parents(given: int | str | list[int | str]) -> tuple[Parent, ...]:
                 )
             found[int(name)] = Parent(int(name), Condition(CONDITIONS[condition]) if colon else Condition.OK)
     return tuple(found.values())
-
-
-def refusal(error: msgspec.ValidationError) -> BadInput:
-    """The decoder's error in the form of ours: `jobs[3].id: expected int, got str`."""
-    message, _, place = str(error).partition(" - at ")
-    path = place.strip("`").removeprefix("$").removeprefix(".")
-    text = message.replace("`", "'")
-    text = text[:1].lower() + text[1:]
-    hint = "see 'rota simulate --help'"
-    return WrongField(path, text, hint=hint) if path else BadInput(text, hint=hint)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -10,7 +10,7 @@ from msgspec import Struct
 from rota.errors import BadInput
 from rota.plan.language.expression import Kind, Value
 from rota.plan.site.bitset import parse_spans
-from rota.plan.site.resources import HostFigures, Resource, Site
+from rota.plan.site.resources import HostFigures
 from rota.sim.values import Moments, WrongField, did_you_mean, field, shown, size
 
 Row = dict[str, str | int | float | bool | list[int] | None]
@@ -37,10 +37,26 @@ def host_named(name: str) -> str:
     return "host" if name == "nodes" else name
 
 
-def site_of(
-    rows: Sequence[Row], *, levels: Sequence[str] | None, hosts: Mapping[str, HostRow], moments: Moments
-) -> Site:
-    """The site in these rows. Raises `BadInput` with the path of the field."""
+class Units(Struct, frozen=True):
+    """The resources of some rows."""
+
+    values: dict[int, dict[str, Value]] = {}  #: id → its levels and properties
+    usable: frozenset[int] = frozenset()  #: alive and not draining
+    until: dict[int, float] = {}  #: id → when it may not be used any more
+
+    def __or__(self, other: Units) -> Units:
+        """These and those; no id is in both."""
+        values, until = self.values | other.values, self.until | other.until
+        return Units(values, self.usable | other.usable, until)
+
+    @property
+    def hosts(self) -> list[str]:
+        """The hosts that they are on, in order."""
+        return list(dict.fromkeys(str(own["host"]) for own in self.values.values() if "host" in own))
+
+
+def read_rows(rows: Sequence[Row], moments: Moments) -> Units:
+    """The resources in the rows of a document. Raises `BadInput` with the path of the field."""
     if not rows:
         raise WrongField("resources", "there are none", hint='give rows such as {"ids": "1-8", "host": "n1"}')
     values: dict[int, dict[str, Value]] = {}
@@ -48,28 +64,29 @@ def site_of(
     until: dict[int, float] = {}
     for number, row in enumerate(rows):
         with field(f"resources[{number}]"):
-            own = _values(row)
-            ends = _until(row, moments)
-            alive = _alive(row)
-            with field("ids"):
-                ids = ids_of(row.get("ids"))
-            for id in ids:
-                if id in values:
-                    raise WrongField("ids", f"{id} is given twice", hint="each resource has one row")
-                values[id] = dict(own)
-                if alive:
-                    usable.add(id)
-                if ends is not None:
-                    until[id] = ends
-    names = _levels(levels, values.values())
-    kinds = _kinds(values, names[-1])
-    return Site(
-        [Resource(id, values[id]) for id in sorted(values)],
-        levels=names,
-        hosts=_figures(hosts, {str(own["host"]) for own in values.values() if "host" in own}),
-        kinds=kinds,
-        usable=usable,
-        until=until,
+            found = read_row(row, moments, known=values)
+            values |= found.values
+            usable |= found.usable
+            until |= found.until
+    return Units(values, frozenset(usable), until)
+
+
+def read_row(row: Row, moments: Moments, *, known: Collection[int]) -> Units:
+    """The resources in one row; the ids must not be `known`. Raises `BadInput` with the path of the field."""
+    own = _values(row)
+    ends = _until(row, moments)
+    alive = _alive(row)
+    with field("ids"):
+        ids = ids_of(row.get("ids"))
+    values: dict[int, dict[str, Value]] = {}
+    for id in ids:
+        if id in known or id in values:
+            raise WrongField("ids", f"{id} is given twice", hint="each resource has one row")
+        values[id] = dict(own)
+    return Units(
+        values,
+        frozenset(ids) if alive else frozenset(),
+        {} if ends is None else dict.fromkeys(ids, ends),
     )
 
 
@@ -130,7 +147,7 @@ def _alive(row: Row) -> bool:
     return state == "alive" and not drain
 
 
-def _levels(given: Sequence[str] | None, values: Iterable[Mapping[str, Value]]) -> tuple[str, ...]:
+def levels_of(given: Sequence[str] | None, values: Iterable[Mapping[str, Value]]) -> tuple[str, ...]:
     """The levels from the widest to the unit. By default hosts, if there are any, and cores."""
     known = {name for own in values for name in own}
     if given is None:
@@ -151,7 +168,7 @@ def _levels(given: Sequence[str] | None, values: Iterable[Mapping[str, Value]]) 
     return tuple(names)
 
 
-def _kinds(values: Mapping[int, dict[str, Value]], unit: str) -> dict[str, Kind]:
+def kinds_of(values: Mapping[int, dict[str, Value]], unit: str) -> dict[str, Kind]:
     """The kind of each property; numbers mixed with text become text. The unit's value defaults to its id."""
     for id, own in values.items():
         own.setdefault(unit, id)
@@ -168,7 +185,7 @@ def _kinds(values: Mapping[int, dict[str, Value]], unit: str) -> dict[str, Kind]
     return kinds
 
 
-def _figures(hosts: Mapping[str, HostRow], known: set[str]) -> dict[str, HostFigures]:
+def figures_of(hosts: Mapping[str, HostRow], known: set[str]) -> dict[str, HostFigures]:
     found: dict[str, HostFigures] = {}
     for name, host in hosts.items():
         with field(f"hosts.{name}"):

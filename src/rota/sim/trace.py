@@ -6,8 +6,7 @@ Errors name the path of the wrong field. `sim.site_run` runs the trace.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -18,15 +17,18 @@ from rota.plan.policy.policy import BACKFILLS, DEFAULT_QUEUES, MOST_WEIGHT, ORDE
 from rota.plan.policy.quota_rules import parse_rules
 from rota.plan.policy.quotas import Quotas
 from rota.plan.site.resources import Site
-from rota.sim.jobs import JobReader, TraceJob, refusal
-from rota.sim.rows import HostRow, Row, site_of
+from rota.sim.gangs import Gang, gangs_of
+from rota.sim.jobs import JobReader, TraceJob
+from rota.sim.lab import Lab, Stock
+from rota.sim.objects import read_object
+from rota.sim.rows import HostRow, Row, read_rows
+from rota.sim.site_events import Event, EventReader
+from rota.sim.stock import read_stock
 from rota.sim.values import Moments, WrongField, did_you_mean, duration, field, shown, walltime
 
 #: Other names of backfills.
 _FCFS: Final = {"fcfs": "none"}
 _NAMES: Final = (*BACKFILLS, *_FCFS)
-
-_T = TypeVar("_T", bound=Struct)
 
 
 class QueueFields(Struct, kw_only=True):
@@ -68,17 +70,24 @@ class Document(Struct, kw_only=True):
     usage: dict[str, float] = {}
     limits: dict[str, int] = {}
     fair_share: dict[str, object] | None = None
+    machines: dict[str, dict[str, object]] = {}
+    machine_groups: dict[str, dict[str, object]] = {}
+    events: list[object] = []
 
 
 class Trace(Struct, kw_only=True, frozen=True):
     """A checked trace, ready to run."""
 
-    site: Site
+    site: Site  #: as it is at the beginning
+    stock: Stock
     policy: Policy
     quotas: Quotas | None
     usage: dict[str, float]
     limits: dict[str, int]  #: of the whole site
     jobs: list[TraceJob]  #: in the order of the file
+    gangs: list[Gang]
+    events: list[Event]  #: in the order in which they happen
+    count: int  #: of all resources that are there at some time
 
 
 def read_trace(document: bytes, *, policy: str | None = None) -> Trace:
@@ -86,9 +95,15 @@ def read_trace(document: bytes, *, policy: str | None = None) -> Trace:
     given = _document(document)
     moments = Moments(given.epoch, given.timezone)
     hosts = {
-        name: _struct(host, HostRow, f"hosts.{name}", "figures of a host") for name, host in given.hosts.items()
+        name: read_object(host, HostRow, f"hosts.{name}", "figures of a host")
+        for name, host in given.hosts.items()
     }
-    site = site_of(given.resources, levels=given.levels, hosts=hosts, moments=moments)
+    reader = EventReader(read_rows(given.resources, moments), moments)
+    events = reader.read(given.events)
+    stock = read_stock(
+        reader, levels=given.levels, hosts=hosts, machines=given.machines, groups=given.machine_groups
+    )
+    site = Lab(stock).site()
     queues = _queues(given, policy)
     for user, used in given.usage.items():
         if used < 0:
@@ -97,13 +112,19 @@ def read_trace(document: bytes, *, policy: str | None = None) -> Trace:
         if units < 0:
             raise WrongField(f"limits.{name}", f"{units} is negative", hint="give a number of units")
     limits = {*given.limits, *(limit for host in hosts.values() for limit in host.limits)}
+    jobs = _jobs(given.jobs, JobReader(site, queues, limits, moments, hosts=reader.machines))
+    reader.check_cancels({job.id: job for job in jobs})
     return Trace(
         site=site,
+        stock=stock,
         policy=Policy(queues=queues, fair_share=_fair_share(given)),
         quotas=_quotas(given, moments, site),
         usage=dict(given.usage),
         limits=dict(given.limits),
-        jobs=_jobs(given.jobs, JobReader(site, queues, limits, moments)),
+        jobs=jobs,
+        gangs=gangs_of(jobs),
+        events=events,
+        count=len(reader.known),
     )
 
 
@@ -114,20 +135,7 @@ def _document(text: bytes) -> Document:
         raise BadInput(f"the trace is not JSON: {error}", hint="see 'rota simulate --help'") from None
     if not isinstance(given, dict):
         raise BadInput("the trace is not a JSON object", hint='write it like {"resources": [...], "jobs": [...]}')
-    return _struct(given, Document, "", "fields of a trace")
-
-
-def _struct(given: Mapping[str, object], kind: type[_T], path: str, what: str) -> _T:
-    """An object as a struct; unknown fields are refused. `what`: a word for the fields, for the hint."""
-    known = kind.__struct_fields__
-    with field(path) if path else nullcontext():
-        for name in given:
-            if name not in known:
-                raise BadInput(f"there is no {shown(name)} here", hint=did_you_mean(str(name), known, what))
-        try:
-            return msgspec.convert(given, kind)
-        except msgspec.ValidationError as error:
-            raise refusal(error) from None
+    return read_object(given, Document, "", "fields of a trace")
 
 
 # -- queues
@@ -147,7 +155,7 @@ def _queues(given: Document, policy: str | None) -> dict[str, Queue]:
     ways: dict[str, tuple[str | None, str | None]] = dict.fromkeys(fields, (None, None))
     for name, own in (given.queues or {}).items():
         path = f"queues.{name}"
-        fields[name] = _struct(own, QueueFields, path, "fields of a queue")
+        fields[name] = read_object(own, QueueFields, path, "fields of a queue")
         ways[name] = _ways(fields[name].order, fields[name].backfill, fields[name].policy, f"{path}.")
     if policy is not None:
         order, ways = "fifo", dict.fromkeys(fields, (None, None))
@@ -184,7 +192,7 @@ def _queue(own: QueueFields, *, order: str, backfill: str, name: str) -> Queue:
 def _fair_share(given: Document) -> FairShare:
     if given.fair_share is None:
         return FairShare()
-    own = _struct(given.fair_share, FairShareFields, "fair_share", "settings of fair share")
+    own = read_object(given.fair_share, FairShareFields, "fair_share", "settings of fair share")
     usual = FairShare()
     with field("fair_share"):
         for name in ("project", "used", "asked"):

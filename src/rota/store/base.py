@@ -18,10 +18,11 @@ from rota.core.accounts.sums import HourAccount, MinuteRow
 from rota.core.changes import Changes
 from rota.core.jobs.job import Parent
 from rota.core.output.output_blocks import Output
-from rota.core.rows import EventRow, HostStateRow, KnownJob, SubmissionRow
+from rota.core.rows import EventRow, KnownJob, MachineRow, SubmissionRow
 from rota.core.stored import StoredAttempt, StoredJob, StoreSnapshot
 from rota.plan.placement.given import Given
 from rota.plan.size import Size
+from rota.pool_names import pool_of_runner
 from rota.store.past import PastAttempt, PastSum
 
 
@@ -93,6 +94,9 @@ class Clause(Struct, frozen=True, gc=False):
     name_prefix: str = ""
     cmd_text: str = ""  #: text in the command as `one_line` has it; compared `folded`
     exits: tuple[int, int] | None = None  #: the newest attempt ended with an exit code in this range
+    gang: str = ""
+    pool: str = ""  #: named by the job, or that of the host of its newest attempt…
+    pool_hosts: tuple[str, ...] = ()  #: …which is one of these, or a runner named after the pool
     before: float = 0.0  #: ended, or was submitted if it has not ended, before this moment; 0: any time
 
     @property
@@ -104,6 +108,11 @@ class Clause(Struct, frozen=True, gc=False):
     def one_element(self) -> bool:
         """Does it name one element of an array?"""
         return bool(self.array) and len(self.indexes) == 1 and self.indexes[0][0] == self.indexes[0][1]
+
+
+def in_pool(clause: Clause, host: str) -> bool:
+    """Does this host belong to the pool of the clause?"""
+    return host in clause.pool_hosts or pool_of_runner(host) == clause.pool
 
 
 class Order(Struct, frozen=True, gc=False):
@@ -235,9 +244,12 @@ class Store(Protocol):
     def minutes(self, *, since: int) -> list[MinuteRow]:
         """Minutes from this one on, in order. They are kept for a week."""
 
-    def host_states(self, *, host: str, since: int, until: int) -> list[HostStateRow]:
-        """By host and time: the state at `since` and every change up to `until` (microseconds).
-        An empty `host` means all hosts."""
+    def machine_hosts(self) -> list[str]:
+        """Every machine that has a history, by name."""
+
+    def machine_rows(self, *, host: str, since: int, until: int) -> list[MachineRow]:
+        """The history of machines, by host and time: the row that was open at `since` and every later one before
+        `until` (microseconds). An empty `host` means all hosts."""
 
     def past(self, *, since: float, until: float, limit: int) -> list[PastAttempt]:
         """At most `limit` ended attempts that overlap a window, by job."""

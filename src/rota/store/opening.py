@@ -9,16 +9,11 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from rota.errors import BadInput
 from rota.store.base import Approve, ClosedStore, Store
-from rota.store.memory import backup as memory_backup
-from rota.store.memory.store import MemoryStore
-from rota.store.memory.tables import MemoryTables
 from rota.store.sqlite.closed import ClosedSqlite
 from rota.store.sqlite.database import DATABASE, is_ours
 from rota.store.sqlite.keys import RUN
 from rota.store.sqlite.store import RESERVE, SqliteStore
 
-#: Tables of stores in memory that have a name, so that they can be opened again.
-_NAMED: Final[dict[str, MemoryTables]] = {}
 #: What may follow the path of a database, as in `?reserve=0&run=8`: bytes of disk kept free for work that was
 #: accepted, and job ids in a run of keys.
 _PARAMETERS: Final = {"reserve": RESERVE, "run": RUN}
@@ -96,21 +91,28 @@ def _parsed(url: str) -> tuple[Path, dict[str, int]]:
     return path.parent, given
 
 
+# Stores in memory are loaded only where they are used: a manager must start quickly.
+
+
 def _open_memory(url: str, approve: Approve) -> Store:
-    name = url.partition(":")[2]
-    tables = _NAMED[name].copy() if name in _NAMED else MemoryTables()
-    if name:
-        _NAMED[name] = tables
-    approve(tables.meta.get("deployment", ""))
-    return MemoryStore(tables)
+    from rota.store.memory.opening import open_memory
+
+    return open_memory(url.partition(":")[2], approve)
+
+
+def _closed_memory(url: str) -> ClosedStore:
+    from rota.store.memory.opening import closed_memory
+
+    return closed_memory(url.partition(":")[2])
+
+
+def _is_backup_of_memory(head: bytes) -> bool:
+    from rota.store.memory.backup import is_backup
+
+    return is_backup(head)
 
 
 _KINDS: Final = {
     "sqlite": _Kind(_SQLITE_FORM, _open_sqlite, lambda url: ClosedSqlite(_parsed(url)[0]), is_ours),
-    "memory": _Kind(
-        "memory: or memory:NAME",
-        _open_memory,
-        lambda url: memory_backup.ClosedMemory(_NAMED, url.partition(":")[2]),
-        memory_backup.is_backup,
-    ),
+    "memory": _Kind("memory: or memory:NAME", _open_memory, _closed_memory, _is_backup_of_memory),
 }

@@ -40,6 +40,10 @@ class OpenChannel(Message, frozen=True, tag="open-channel"):
     attach: bool = False  #: the job's own terminal; the fields of a command are ignored
     seen: int = 0  #: when re-attaching: bytes of output already received
     key: str = ""  #: the secret of the job's key, for a client that is not its owner
+    #: Start nothing: wait at this point until all members of the job's gang are there. It ends with exit code 0,
+    #: or with 1 if a member has ended.
+    meet: str = ""
+    wait: str = ""  #: with `meet`: the same when it is asked again after a lost connection
 
 
 class StartChannel(Message, frozen=True, tag="start-channel"):

@@ -6,8 +6,12 @@ A separate module, because only `rota gantt` and the dashboard need it, and othe
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 from msgspec import Struct, field
+
+#: State of a job in the chart that has ended and keeps its machines.
+KEEPS: Final = "keeps"
 
 
 class GanttAttempt(Struct, kw_only=True, gc=False):
@@ -31,6 +35,7 @@ class GanttAttempt(Struct, kw_only=True, gc=False):
     lines: list[tuple[str, str]]
     exact: bool  #: these exact resources; false: only the host is known, and free ones are drawn
     suspended_s: float = 0.0  #: of its time
+    gang: str = ""  #: the gang that it was a member of
 
 
 class GanttMerged(Struct, kw_only=True, gc=False):
@@ -51,7 +56,7 @@ class GanttState(Struct, kw_only=True, gc=False):
     start: datetime
     end: datetime
     state: str  #: draining, drained, suspected, closed, asleep, away, unseen (no manager was running), gone,
-    #: unknown (before it was first seen)
+    #: unknown (before it was first seen); or its condition: manual, broken, removed
 
 
 class GanttPast(Struct, kw_only=True, gc=False):
@@ -78,10 +83,11 @@ class GanttHost(Struct, kw_only=True, gc=False):
     usable: bool
     available_until: datetime | None
     hours: str = ""  #: when it may be used; empty: always
+    condition: str = "automated"  #: automated, manual, broken or removed
 
 
 class GanttJob(Struct, kw_only=True, gc=False):
-    """A running job, or one with a planned start."""
+    """A running job, one with a planned start, or one that has ended and keeps its machines (`keeps`)."""
 
     id: int
     name: str
@@ -97,6 +103,7 @@ class GanttJob(Struct, kw_only=True, gc=False):
     host: str | None  #: where it runs, or will start
     reserved: bool = False  #: an advance reservation
     danger: str = ""  #: which of a reservation's resources may be missing at its start, in words
+    gang: str = ""  #: the gang that it is a member of
 
 
 class GanttWaiting(Struct, kw_only=True, gc=False):

@@ -25,6 +25,7 @@ class Hello(Message, frozen=True, tag="hello"):
     software: str = ""
     host: str = ""  #: the node, if the peer is its agent
     home: tuple[int, int] | None = None  #: device and inode of the home whose manager is wanted
+    key: str = ""  #: of a runner with a ticket: what it proves with, later, that it is the same runner
 
 
 class Welcome(Message, frozen=True, tag="welcome"):
@@ -43,6 +44,8 @@ class Welcome(Message, frozen=True, tag="welcome"):
 OTHER_HOME = "other_home"
 #: Failure code: the agent's node was removed.
 REMOVED = "removed"
+#: Failure code: the manager does not accept this ticket (any more).
+TICKET = "ticket"
 
 
 def other_home() -> EnvironmentFault:

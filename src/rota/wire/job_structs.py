@@ -52,6 +52,16 @@ class NewSpec(Message, frozen=True):
     checkpoint_s: float | None = None  #: it gets `signal` this long before its walltime ends
     signal: str = ""  #: asks for a checkpoint; empty: USR2
     retry_on: tuple[str, ...] | None = None  #: reason codes; None: all where a retry can help, except walltime
+    pool: str = ""  #: where it must run; empty: in the first pool with room
+    gang: str = ""  #: jobs of one submission with the same gang begin together, or none does
+    gang_same: str = ""  #: property that must have one value on all hosts of the gang
+    gang_share: bool = False  #: members may be on the same host
+    on_member_failure: str = ""  #: what becomes of the other members; empty: kill
+    prefer: str = ""  #: property expression: such resources first
+    force_host: str = ""  #: the one host, whatever its condition and the request say
+    provision: str = ""  #: what its machines must be made into before it begins; empty: nothing
+    reserve: str = ""  #: when it keeps its machines after the run; empty: never
+    reserve_for_s: float | None = None
 
 
 class SpecChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
@@ -94,6 +104,12 @@ class SpecChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     env: bytes | UnsetType = UNSET  #: added to the captured environment, sorted
     after: tuple[NewAfter, ...] | UnsetType = UNSET
     cmd: Command | UnsetType = UNSET
+    pool: str | UnsetType = UNSET  #: where it must run; empty: in the first pool with room
+    prefer: str | UnsetType = UNSET  #: property expression: such resources first
+    force_host: str | UnsetType = UNSET  #: the one host, whatever its condition and the request say
+    provision: str | UnsetType = UNSET  #: what its machines must be made into before it begins; empty: nothing
+    reserve: str | UnsetType = UNSET  #: when it keeps its machines after the run; empty: never
+    reserve_for_s: float | UnsetType | None = UNSET
 
 
 class RunSpec(Message, frozen=True):
@@ -118,3 +134,4 @@ class RunSpec(Message, frozen=True):
     checkpoint_s: float | None = None  #: it gets `signal` this long before its walltime ends
     signal: str = ""  #: asks for a checkpoint; empty: USR2
     done_at_walltime: bool = False  #: reaching its walltime is its normal end
+    gang: str = ""  #: jobs of one submission with the same gang begin together, or none does

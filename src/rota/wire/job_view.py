@@ -103,3 +103,19 @@ class JobView(Struct, kw_only=True, gc=False):
     amounts: AmountsView | None = None  #: asked, learned, and the newest attempt's given and used amounts
     promised: PromisedView | None = None  #: for a reservation that began with fewer resources
     groups: list[str] = field(default_factory=list)  #: all its report groups; the first is `group`
+    #: waiting, installing (its machines are provisioned), running, hold (it has ended and keeps them); null: none
+    phase: str | None = None
+    #: wait_s + provision_s + the execution of its newest attempt + hold_s = the time since its submission
+    wait_s: float | None = None
+    provision_s: float | None = None
+    hold_s: float | None = None
+    asked_pool: str = ""  #: where it must run; empty: in the first pool with room
+    gang: str | None = None  #: jobs of one submission with the same gang begin together, or none does
+    gang_same: str | None = None  #: property that must have one value on all hosts of the gang
+    gang_share: bool = False  #: members may be on the same host
+    on_member_failure: str = ""  #: what becomes of the other members; empty: kill
+    prefer: str | None = None  #: property expression: such resources first
+    force_host: str | None = None  #: the one host, whatever its condition and the request say
+    provision: str | None = None  #: what its machines must be made into before it begins; empty: nothing
+    reserve: str = ""  #: when it keeps its machines after the run; empty: never
+    reserve_for_s: float | None = None

@@ -17,6 +17,14 @@ class Allocation(Message, frozen=True):
     cpu_list: str = ""  #: cores of the runner's host in the kernel's numbering, like 0-3,8; empty: any
     nodes: tuple[tuple[str, int], ...] = ()  #: hosts and the number of cores on each; empty: no `ROTA_NODEFILE`
     walltime_s: float | None = None  #: if not that of the specification
+    gang_hosts: str = ""  #: of a member of a gang: a line for each member, `name=host1,host2`
+
+
+class Errand(Message, frozen=True):
+    """This lease runs a command of the site for another host, and not its job. The command gets the agent's own
+    environment."""
+
+    ticket: bytes = b""  #: content of a private file, whose path the command gets as `ROTA_TICKET`
 
 
 class Grant(Message, frozen=True):
@@ -31,6 +39,7 @@ class Grant(Message, frozen=True):
     size: Size | None = None  #: if not that of the specification
     element: Element | None = None
     allocation: Allocation | None = None
+    errand: Errand | None = None
 
 
 class Part(Message, frozen=True):

@@ -11,6 +11,7 @@ USER: Final = "user"
 ADMIN: Final = "admin"
 RUNNER: Final = "runner"
 GATEWAY: Final = "gateway"  #: serves browsers: it subscribes to changes and redeems login codes
+MACHINE: Final = "machine"  #: has the ticket of a machine that is provisioned; it may say that this is ready
 ROLES: Final = (USER, ADMIN, RUNNER, GATEWAY)
 
 _CHANNELS: Final = (
@@ -21,16 +22,21 @@ _JOBS: Final = (
     *(m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Why, m.Act, m.Modify, m.Watch, m.Taken, m.ReadOutput, m.Stop),
     *(m.ListLimits, m.GetSite, m.Learned, m.PlanFor, m.Gantt, m.ListPage, m.GetGraph, m.Feed, m.ChangeWalltime),
     *(m.GetAccounts, m.GetUsage, m.GetHistory, m.ListNodes, m.GetNode, m.ListQuotas, m.GetShares),
+    *(m.GetPools, m.GetMachineUsage, m.ReadProvision, m.GetGang),
+    *(m.SetMachine, m.ReserveMachine, m.ReturnMachine),
+    *(m.RunPipeline, m.WatchPipeline, m.ShowPipeline, m.ListPipelines, m.ActPipeline),
+    *(m.GetPipelinePicture, m.ListElements, m.GetElementGraph, m.GetLayers),
     *_CHANNELS,
 )
 
 #: Which messages each role may send once it has been welcomed. What is not here is refused.
 MAY_SEND: Final[dict[str, frozenset[type[m.Message]]]] = {
     USER: frozenset({*_JOBS, m.Control}),
-    ADMIN: frozenset({*_JOBS, m.SetLimit, m.SetSite, m.Control}),
+    ADMIN: frozenset({*_JOBS, m.SetLimit, m.SetSite, m.NodeReady, m.Control}),
     RUNNER: frozenset({m.Join, m.Report, m.Settle, m.Idle, m.Live, m.LiveEnd, m.Full, m.Piece, m.Relayed}),
     GATEWAY: frozenset({m.Feed, m.Stop, m.Control}),
     KEY: frozenset(_CHANNELS),
+    MACHINE: frozenset({m.NodeReady}),
 }
 #: The verbs of `Control` that a role may use; None: all, and the manager refuses unknown ones.
 MAY_CONTROL: Final[dict[str, frozenset[str] | None]] = {
@@ -39,6 +45,7 @@ MAY_CONTROL: Final[dict[str, frozenset[str] | None]] = {
     RUNNER: frozenset(),
     GATEWAY: frozenset({"ping", "ui-redeem", "token-check"}),
     KEY: frozenset(),
+    MACHINE: frozenset(),
 }
 #: What the holder of a token may ask to be in `Hello`.
 MAY_BE: Final[dict[str, frozenset[str]]] = {

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from rota.core.attempts.leases import Finished, HeldLease, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
+from rota.core.attempts.leases import (
+    Finished,
+    HeldLease,
+    JobProgress,
+    LeaseRef,
+    NodeFault,
+    PartOpened,
+    Paused,
+    Phase,
+    Started,
+)
 from rota.plan.site.node_facts import NodeFacts
 from rota.wire.channels import Relayed
 from rota.wire.greeting import Chunk, Hello, Message
@@ -21,12 +31,16 @@ class Join(Message, frozen=True, tag="join"):
     disk: int
     held: list[HeldLease] = []
     seats: list[int] = []  #: open seats, busy or not
-    ticket: str = ""  #: issued by a delegated pool to a runner it requested
+    ticket: str = ""  #: not in use: it keeps the places of the fields below, as the last release sends them
     node: NodeFacts | None = None  #: for the agent of a node: its resources
     parts: list[LeaseRef] = []  #: parts that may have processes left; all others are closed
     leaving: bool = False  #: it will exit when its jobs have ended
     now: float = 0.0  #: the runner's clock, by which it reports all times; 0: not reported
     tails: bool = False  #: it supports `Tail.tail`, `Took` and `Full`
+    left_s: float | None = None  #: seconds until its allocation ends; None: not known, or never
+    machine: str = ""  #: of a runner with a ticket: the name of the machine that it is on
+    epoch: int = 0  #: how often a process has taken this runner's place; 0: none can
+    unfit: str = ""  #: why nothing can be started on its host; empty: it can
 
 
 class Report(Message, frozen=True, tag="report"):
@@ -47,6 +61,8 @@ class Report(Message, frozen=True, tag="report"):
     opened: list[PartOpened] = []  #: parts for which this host is ready, or failed to get ready
     shut: list[LeaseRef] = []  #: parts without any process left
     leaving: bool = False  #: it will exit when its jobs have ended: send nothing more
+    unfit: str | None = None  #: why nothing can be started on its host; empty: it can again; None: as before
+    progress: list[JobProgress] = []  #: the latest that attempts said; only in heartbeats
 
 
 class Settle(Message, frozen=True, tag="settle"):

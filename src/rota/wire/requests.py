@@ -6,7 +6,18 @@ from rota.core.jobs.command import Command
 from rota.wire.channels import InChannel, OpenChannel
 from rota.wire.greeting import Hello, Message
 from rota.wire.job_structs import NewSpec, SpecChange
+from rota.wire.machines import ReserveMachine, ReturnMachine, SetMachine
 from rota.wire.new_after import NewAfter
+from rota.wire.pipelines import (
+    ActPipeline,
+    GetElementGraph,
+    GetPipelinePicture,
+    ListElements,
+    ListPipelines,
+    RunPipeline,
+    ShowPipeline,
+    WatchPipeline,
+)
 
 
 class NewElement(Message, frozen=True):
@@ -173,6 +184,20 @@ class ListQuotas(Message, frozen=True, tag="quotas"):
     n: int
 
 
+class GetPools(Message, frozen=True, tag="pools"):
+    """The pools, or one of them if named."""
+
+    n: int
+    name: str = ""
+
+
+class GetGang(Message, frozen=True, tag="gang"):
+    """The newest gang of a name."""
+
+    n: int
+    name: str
+
+
 class GetShares(Message, frozen=True, tag="shares"):
     """The standings of users and projects in fair-share queues, or in one of them if named."""
 
@@ -224,6 +249,19 @@ class GetUsage(Message, frozen=True, tag="usage"):
     until: float | None = None
 
 
+class GetMachineUsage(Message, frozen=True, tag="machine-usage"):
+    """How machines spent their time between two moments (None: the last day, until now), by condition, usage and
+    state."""
+
+    n: int
+    since: float | None = None
+    until: float | None = None
+    hosts: list[str] = []  #: only these machines; empty: all
+    by: str = "host"  #: host, group or a property; empty: all machines together
+    window: str = ""  #: hour, day, week, month, or a time such as 36h; empty: the whole time in one window
+    zone: str = ""  #: time zone in which days begin; empty: UTC
+
+
 class GetHistory(Message, frozen=True, tag="history"):
     """How many jobs started and ended in each of the last minutes."""
 
@@ -243,7 +281,7 @@ class GetNode(Message, frozen=True, tag="node"):
 
 
 #: Requests that only read sums.
-AskSums = GetAccounts | GetUsage | GetHistory | ListNodes | GetNode
+AskSums = GetAccounts | GetUsage | GetHistory | ListNodes | GetNode | GetMachineUsage
 
 
 class Watch(Message, frozen=True, tag="watch"):
@@ -285,6 +323,29 @@ class Control(Message, frozen=True, tag="control"):
     args: dict[str, str] = {}
 
 
+class NodeReady(Message, frozen=True, tag="node-ready"):
+    """A machine that is being provisioned is ready: this one, whose ticket the sender has, or (for
+    administrators) the one of this name."""
+
+    n: int
+    host: str = ""
+
+
+class ReadProvision(Message, frozen=True, tag="provision-output"):
+    """What was printed while the machines of a job were provisioned."""
+
+    n: int
+    job: int
+    attempt: int = 0  #: 0: the latest with such output
+
+
+class GetLayers(Message, frozen=True, tag="layers"):
+    """The dependencies between jobs, by layers. Answered by a `LayersView`."""
+
+    n: int
+    selectors: list[str]
+
+
 class Stop(Message, frozen=True, tag="stop"):
     """Close the stream that request `stream` opened."""
 
@@ -297,6 +358,11 @@ FromClient = (
     | ChangeWalltime
     | GetSite | SetSite | Learned | Watch | Taken
     | ReadOutput | Control | Stop | ListPage | GetGraph | Feed
-    | GetAccounts | GetUsage | GetHistory | ListNodes | GetNode | ListQuotas | GetShares
+    | GetAccounts | GetUsage | GetHistory | ListNodes | GetNode | ListQuotas | GetShares | GetPools
+    | NodeReady | ReadProvision | GetGang
+    | GetMachineUsage
+    | SetMachine | ReserveMachine | ReturnMachine
+    | RunPipeline | WatchPipeline | ShowPipeline | ListPipelines | ActPipeline
+    | GetPipelinePicture | ListElements | GetElementGraph | GetLayers
     | OpenChannel | InChannel
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 
 class AccountRow(Struct, kw_only=True, gc=False):
@@ -155,7 +155,7 @@ class NodeView(Struct, kw_only=True, gc=False):
     mem_in_use: int
     disk_bytes: int
     gpus: int
-    jobs: list[int]  #: running there
+    jobs: list[int]  #: running there, or it is provisioned for them
     runner: str | None
     pid: int | None
     available_until: datetime | None
@@ -165,6 +165,15 @@ class NodeView(Struct, kw_only=True, gc=False):
     why: str = ""  #: reason for its state or drain, as given by an administrator or a hook of the site
     closed: bool = False  #: outside its hours, or past the end of its availability
     capacity_cores: float = 0.0  #: cores that count as capacity: all, or only those in use if nothing may start
+    condition: str = "automated"  #: automated, manual, broken or removed
+    usage: str = "idle"  #: idle, pending, scheduled, waiting, installing or running
+    since: datetime | None = None  #: of its condition, usage and state; null: not known
+    owner: str = ""
+    groups: list[str] = field(default_factory=list)  #: machine groups
+    manual_user: str = ""  #: who has reserved it for use by hand
+    manual_until: datetime | None = None
+    kept_by: int | None = None  #: the ended job that keeps it
+    kept_until: datetime | None = None
 
 
 class NodeHistory(Struct, kw_only=True, gc=False):
@@ -174,6 +183,9 @@ class NodeHistory(Struct, kw_only=True, gc=False):
     at: datetime
     until: datetime | None  #: null: until now
     state: str
+    condition: str = ""
+    usage: str = ""
+    node_state: str = ""  #: alive, drained, suspected, closed, asleep, away or unknown
 
 
 class NodeDetailView(NodeView, kw_only=True, gc=False):

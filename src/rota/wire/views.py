@@ -201,7 +201,7 @@ class FeedView(Struct, gc=False):
     groups: dict[str, dict[str, int]]  #: changed groups, by state; empty: the group has no more jobs
     jobs: list[tuple[int, str, int]]  #: id, state and attempt of changed jobs
     many: bool  #: more jobs or groups changed than are listed
-    what: list[str]  #: other subjects that changed: runners, site, manager
+    what: list[str]  #: other subjects that changed: runners, site, manager, limits, pipelines
 
 
 class GraphNode(Struct, gc=False):
@@ -307,7 +307,7 @@ class SettingsView(Struct, gc=False):
 class AttentionView(Struct, gc=False):
     """Jobs that need attention: they never fit, or are reservations that would not get what was granted."""
 
-    kind: str  #: never_fits or reservation
+    kind: str  #: never_fits, reservation, pool or broken
     jobs: list[int]  #: the first of these jobs
     total: int
     message: str

@@ -34,6 +34,8 @@ from rota.errors import BadInput
         ({"request": ("x" * 5000,)}, "too long"),
         ({"where": "a\0b"}, "NUL"),
         ({"where": "x" * 5000}, "too long"),
+        ({"gang_same": "room"}, "field 'gang_same': 'gang_same' is about a gang"),
+        ({"on_member_failure": "keep"}, "field 'on_member_failure'"),
         ({"at": -1.0}, "field 'at': out of range"),
         ({"at": float("nan")}, "field 'at': out of range"),
         ({"at": float("inf")}, "field 'at': out of range"),

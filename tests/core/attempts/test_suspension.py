@@ -162,7 +162,8 @@ def test_the_runner_is_told_of_another_walltime_again_when_it_joins() -> None:
     m.disconnect(model)
     m.join(model)
     assert m.committing is not None
-    told = [effect for effect in m.committing.effects if isinstance(effect, e.ChangeWalltime)]
+    effects = [*m.committing.effects, *m.open.effects]
+    told = [effect for effect in effects if isinstance(effect, e.ChangeWalltime)]
     assert [effect.walltime_s for effect in told] == [1200.0]
 
 

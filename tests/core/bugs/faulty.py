@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 import rota
+from rota.core import effects as e
 from rota.core import events
 from rota.core.bugs.ledger import BUGS, with_bug
 from rota.core.bugs.undecided import Undecided
@@ -64,6 +65,7 @@ class FaultyMachine(Machine):
         super().__init__(**options)
         self.lines: Lines | None = None  #: for the next step
         self.met: list[Undecided] = []
+        self._outdated = False  #: what is in memory is not what is on disk
         self._asked: dict[int, Callable[[], int]] = {}  #: requests without an answer yet
 
     def ask(self, request: Callable[[], int]) -> None:
@@ -103,6 +105,19 @@ class FaultyMachine(Machine):
         finally:
             engine.__dict__.pop("step", None)
 
+    def commit(self, *, perform: bool = True) -> bool:
+        done = super().commit(perform=perform)
+        if self._outdated:
+            self._outdated, self.open = False, Batch()
+            self._begin_again()
+        return done
+
+    def _perform(self, effect: e.Effect) -> None:
+        if isinstance(effect, e.StartAnew):
+            self._outdated = True
+        else:
+            super()._perform(effect)
+
     def start_anew(self, bug: Undecided) -> None:
         """Finish the commit in flight, drop the open batch, note the bug, and begin again; clients ask again."""
         self.met.append(bug)
@@ -116,6 +131,10 @@ class FaultyMachine(Machine):
         changes = Changes()
         changes.meta[BUGS] = with_bug(self.world.bugs, bug, at=self.wall, ready_s=0.0, version="").text()
         self.store.commit(changes)
+        self._begin_again()
+
+    def _begin_again(self) -> None:
+        """Recover from the store; runners join and clients ask again."""
         self.crash()
         self._forget_answered()
         asked, self._asked = self._asked, {}

@@ -7,18 +7,29 @@ recovered. Every other request succeeds, and so does the same one when it is mad
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
 import pytest
 
 from rota.core import events
-from rota.core.attempts.leases import LeaseRef
+from rota.core.attempts.leases import JobProgress, LeaseRef
 from rota.core.features import BUILT_IN
+from rota.core.hooks import expiry
 from rota.core.jobs.outcome import Outcome
+from rota.core.machines import machine_events as machines
+from rota.core.machines import provision_records as provision
+from rota.core.pipelines import session_records as pipelines
+from rota.core.pipelines.definition import Definition, Element, Stage
+from rota.core.pipelines.session import Sessions
+from rota.core.pools import events as pools
+from rota.core.pools.records import Blank, RunnerState, Seen, Wanted
+from rota.core.pools.state import PoolRules, Pools
 from rota.core.rows import SpecRow
 from rota.core.states import State
 from rota.errors import NotDone
+from rota.plan.need import Need
 from rota.plan.policy.limits import Limit
 from rota.plan.size import Capacity, Size
 from tests.core.bugs.faulty import FaultyMachine, Lines
@@ -29,6 +40,11 @@ from tests.dose import FACTOR
 #: between its changes, elsewhere for each kind, and one after them.
 _POINTS = 3 * min(FACTOR, 10)
 _NEVER = 1 << 60
+_NEED = Need(Size(cpus=100))
+_BLANKS = pools.BlanksMade(pool="far", need=_NEED, blanks=[Blank("x-1", "t1"), Blank("x-2", "t2")])
+
+#: A machine that is provisioned no more.
+_MACHINE: Any = {"job": 1, "attempt": 1, "host": "h1", "token": 5}
 
 
 class Scene(FaultyMachine):
@@ -119,8 +135,73 @@ def _lost(m: Scene) -> Scene:
     return m
 
 
+def _pool(m: Scene, *, asked: bool = True) -> None:
+    """A delegated pool that was asked for two runners, or is about to be."""
+    state = m.world.use(Pools)
+    state.configure({"far": PoolRules(max_runners=3)})
+    state.want({"far": {_NEED: Wanted(2, 60.0)}})
+    m.happened(pools.PoolSurveyed(pool="far", seen=[], known=frozenset()))
+    if asked:
+        m.happened(_BLANKS)
+    m.pump()
+
+
+def _session(by: events.Asker, *, condition: str = "") -> events.Event:
+    """A pipeline of two elements. Nothing of it begins, since no machine is as large."""
+    large, look = spec(name="build", size=Size(cpus=900)), spec(name="conditions", size=Size(cpus=0))
+    return pipelines.SessionStarted(
+        by=by,
+        file="/p.yaml",
+        cwd="/",
+        digest="d",
+        definition=Definition(
+            stages=(Stage(name="build", run="make {name}", skip_if=condition),),
+            elements=(Element("a"), Element("b", (0,))),
+        ),
+        works=(pipelines.Work(901),),
+        conditions=902,
+        specs={901: large, 902: look},
+        limits=[],
+    )
+
+
+def _with_session(m: Scene) -> None:
+    rows = [
+        SpecRow(number, msgspec.json.encode(spec(name=name, size=Size(cpus=cpus))).decode())
+        for number, name, cpus in ((901, "build", 900), (902, "conditions", 0))
+    ]
+    m.happened(events.LibraryGrew(specs=rows, envs=[]))
+    m.pump()
+
+
+def _number(m: Scene) -> int:
+    return max(m.world.use(Sessions).all)
+
+
+def _progress(m: Scene) -> JobProgress:
+    found = m.lease(m.runs)
+    return JobProgress(found.job, found.attempt, found.token, 1.0, 2.0, "half")
+
+
+def _looking(m: Scene) -> int:
+    """The job that looks at conditions; 0: a restart has forgotten it, and asks again."""
+    return max(m.world.use(Sessions).all[_number(m)].looking, default=0)
+
+
+def _looked(m: Scene) -> None:
+    m.pump()
+    while m.state(_looking(m)) is not State.RUNNING:
+        m.end(min(m.running()))
+    m.end(_looking(m))
+    m.pump()
+
+
 def _act(verb: str, name: str, **flags: Any) -> Callable[[Scene], Callable[[], int]]:
     return lambda m: lambda: m.act(verb, getattr(m, name), **flags)
+
+
+def _reserved(by: events.Asker) -> events.Event:
+    return machines.MachineReserved(by=by, operator=True, host="h1", seconds=60.0, when_free=True)
 
 
 #: kind → (what comes before, what happens). A request returns its number.
@@ -167,6 +248,10 @@ CASES: dict[type[events.Event], tuple[Callable[[Scene], Any], Callable[[Scene], 
         lambda m: None,
         lambda m: lambda: m.happened(events.RunnerIdled(runner=m.one.id)),
     ),
+    events.JobsProgressed: (
+        lambda m: (_with_session(m), m.ask(m.by(_session)), m.pump()),
+        lambda m: lambda: m.happened(events.JobsProgressed(runner=m.one.id, told=[_progress(m)])),
+    ),
     events.RunnerSettled: (_dead, lambda m: lambda: m.settle(m.two)),
     events.EntrySetAside: (
         lambda m: m.pump(),
@@ -175,6 +260,14 @@ CASES: dict[type[events.Event], tuple[Callable[[Scene], Any], Callable[[Scene], 
                 events.EntrySetAside(runner=m.one.id, field="started", lease=LeaseRef(m.runs, 1, 1), said="{}")
             )
         ),
+    ),
+    events.MemberArrived: (
+        lambda m: None,
+        lambda m: m.by(lambda by: events.MemberArrived(by=by, job=m.runs, point="p", wait="w")),
+    ),
+    events.MemberLeft: (
+        lambda m: None,
+        lambda m: m.by(lambda by: events.MemberLeft(by=by, job=m.runs, point="p", wait="w")),
     ),
     events.PowerCommandEnded: (
         lambda m: None,
@@ -189,6 +282,23 @@ CASES: dict[type[events.Event], tuple[Callable[[Scene], Any], Callable[[Scene], 
         lambda m: None,
         lambda m: lambda: m.happened(events.ServerScriptEnded(hook="prologue", job=m.runs, attempt=1, token=0)),
     ),
+    provision.ProvisionBegan: (
+        lambda m: None,
+        lambda m: lambda: m.happened(provision.ProvisionBegan(**_MACHINE, ticket="t")),
+    ),
+    provision.ProvisionEnded: (
+        lambda m: None,
+        lambda m: lambda: m.happened(provision.ProvisionEnded(**_MACHINE, wrong="no")),
+    ),
+    expiry.ExpiryHookAnswered: (
+        lambda m: None,
+        lambda m: lambda: m.happened(expiry.ExpiryHookAnswered(job=1, attempt=1, token=5, more_s=60.0)),
+    ),
+    provision.TicketMade: (
+        lambda m: None,
+        lambda m: lambda: m.happened(provision.TicketMade(**_MACHINE, ticket="t")),
+    ),
+    provision.NodeReady: (lambda m: None, lambda m: lambda: m.happened(provision.NodeReady(host="h1"))),
     events.ManagerPaused: (lambda m: None, lambda m: lambda: m.happened(events.ManagerPaused())),
     events.ManagerDrained: (lambda m: None, lambda m: lambda: m.happened(events.ManagerDrained())),
     events.ManagerResumed: (
@@ -198,6 +308,15 @@ CASES: dict[type[events.Event], tuple[Callable[[Scene], Any], Callable[[Scene], 
     events.LimitsDeclared: (
         lambda m: None,
         lambda m: m.by(lambda by: events.LimitsDeclared(by=by, limits=[Limit("net", 3)])),
+    ),
+    machines.MachineSet: (
+        lambda m: None,
+        lambda m: m.by(lambda by: machines.MachineSet(by=by, operator=True, hosts=["h1"], condition="broken")),
+    ),
+    machines.MachineReserved: (lambda m: None, lambda m: m.by(_reserved)),
+    machines.MachineReturned: (
+        lambda m: m.ask(m.by(_reserved)),
+        lambda m: m.by(lambda by: machines.MachineReturned(by=by, operator=True, host="h1")),
     ),
     events.SiteChanged: (
         lambda m: None,
@@ -211,6 +330,54 @@ CASES: dict[type[events.Event], tuple[Callable[[Scene], Any], Callable[[Scene], 
     events.OutputOutdated: (
         lambda m: None,
         lambda m: lambda: m.happened(events.OutputOutdated(segments=["r1-1"])),
+    ),
+    pools.BlanksMade: (lambda m: _pool(m, asked=False), lambda m: lambda: m.happened(_BLANKS)),
+    pools.RunnersSubmitted: (
+        lambda m: _pool(m),
+        lambda m: lambda: m.happened(pools.RunnersSubmitted(pool="far", ids={"x-1": "e1", "x-3": "e3"})),
+    ),
+    pools.SubmissionFailed: (
+        lambda m: _pool(m),
+        lambda m: (
+            lambda: m.happened(
+                pools.SubmissionFailed(pool="far", need=_NEED, names=["x-1"], error="no", refused=True)
+            )
+        ),
+    ),
+    pools.PoolSurveyed: (
+        lambda m: _pool(m),
+        lambda m: (
+            lambda: m.happened(
+                pools.PoolSurveyed(
+                    pool="far",
+                    seen=[Seen("x-1", "e1", RunnerState.RUNNING), Seen("x-9", "e9", RunnerState.PENDING)],
+                    known=frozenset({"x-1", "x-2"}),
+                )
+            )
+        ),
+    ),
+    pools.SurveyFailed: (
+        lambda m: _pool(m),
+        lambda m: lambda: m.happened(pools.SurveyFailed(pool="far", error="no")),
+    ),
+    pools.WithdrawalEnded: (
+        lambda m: _pool(m),
+        lambda m: lambda: m.happened(pools.WithdrawalEnded(pool="far", error="no")),
+    ),
+    pipelines.SessionStarted: (_with_session, lambda m: m.by(_session)),
+    pipelines.SessionActed: (
+        lambda m: (_with_session(m), m.ask(m.by(_session)), m.pump()),
+        lambda m: m.by(lambda by: pipelines.SessionActed(by=by, session=_number(m), verb="terminate")),
+    ),
+    pipelines.SessionAttended: (
+        lambda m: (_with_session(m), m.ask(m.by(_session)), m.pump()),
+        lambda m: lambda: m.happened(pipelines.SessionAttended(session=_number(m), clients=1)),
+    ),
+    pipelines.ConditionsAnswered: (
+        lambda m: (_with_session(m), m.ask(m.by(partial(_session, condition="test -e {name}"))), _looked(m)),
+        lambda m: (
+            lambda: m.happened(pipelines.ConditionsAnswered(session=_number(m), job=_looking(m), text="0 0 1"))
+        ),
     ),
     events.ClockMoved: (lambda m: m.pump(), lambda m: lambda: m.happened(events.ClockMoved(by=30.0))),
     events.TimerFired: (lambda m: None, lambda m: lambda: m.advance(31.0)),
@@ -242,7 +409,8 @@ def _run(kind: type[events.Event], fatal: int) -> tuple[Scene, Lines]:
     return m, lines
 
 
-_REQUESTS = {kind for kind in CASES if "by" in kind.__struct_fields__} - {events.ClockMoved} | {events.LibraryGrew}
+_REQUESTS = {kind for kind in CASES if "by" in kind.__struct_fields__} - {events.ClockMoved, provision.NodeReady}
+_REQUESTS |= {events.LibraryGrew}
 #: What nobody asks for happens again by itself, but for these it already has, or cannot happen again.
 _REPEATED = {kind for kind in CASES if kind not in _REQUESTS} - {
     *(events.RunnerJoined, events.RunnerReported, events.RunnerParted, events.UploadDropped, events.ClockMoved),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from rota.core.attempts.leases import LeaseRef
 from rota.core.bugs.ledger import BugRecord, Ledger, ledger_from, resumed, with_bug, with_effect_bug
 from rota.core.bugs.undecided import undecided
-from rota.core.events import TimerFired
+from rota.core.events import EntrySetAside, HostHealed, TimerFired
 from rota.errors import IllegalTransition
 
 
@@ -20,6 +21,21 @@ def test_twice_within_a_minute_of_being_ready_is_safe_mode() -> None:
     assert after(("granting", 100.0, 5.0)).safe_mode == ""
     assert after(("granting", 100.0, 5.0), ("energy", 110.0, 3.0)).safe_mode == "energy: KeyError: 7"
     assert after(("granting", 100.0, 5.0), ("granting", 400.0, 90.0)).safe_mode == ""
+
+
+def test_bugs_are_counted_by_kind_and_stay_counted() -> None:
+    ledger = after(("granting", 100.0, 5.0), ("commit", 110.0, 3.0))
+    for event in TimerFired(), EntrySetAside("r", "ended", LeaseRef(1, 1, 1), "{}"), HostHealed(host="h", why=""):
+        bug = undecided("x", KeyError(7))
+        bug.event = event
+        ledger = with_bug(ledger, bug, at=120.0, ready_s=1.0, version="1")
+    for place in "effect SendReply", "effect SendReply", "request Act", "every second: features", "callback f":
+        ledger = with_effect_bug(ledger, BugRecord(130.0, place, "E", effect=True, version="1"))
+    ledger = ledger_from(resumed(ledger, version="1", at=140.0).text(), version="2")
+    assert ledger.by_kind == {
+        "turn": 1, "commit": 1, "timer": 2, "report": 1, "host": 1, "effect": 2, "request": 1, "callback": 1,
+    }  # fmt: skip
+    assert sum(ledger.by_kind.values()) == ledger.total
 
 
 def test_three_times_in_ten_minutes_is_safe_mode_however_long_it_took() -> None:

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from rota.core import engine, events
+from rota.core.attempts import suspension
 from rota.core.bugs.undecided import Undecided
 from rota.core.feature import Feature, Features
 from rota.core.features import BUILT_IN
 from rota.core.jobs.outcome import Outcome
+from rota.core.machines import runners
 from rota.core.site.manager_pause import why_nothing_starts
 from rota.core.states import State
 from rota.errors import BadInput, Bug, NotDone
@@ -131,6 +133,142 @@ def test_a_job_that_cannot_even_be_given_up_is_frozen(m: FaultyMachine, spoil: C
     m.run_out()
     m.crash()
     assert bad not in m.world.jobs
+
+
+@pytest.mark.parametrize("reported", [True, False])
+def test_a_frozen_job_comes_back_when_the_manager_is_resumed_and_never_runs_twice(
+    m: FaultyMachine, spoil: Callable[..., list[Any]], monkeypatch: pytest.MonkeyPatch, reported: bool
+) -> None:
+    (model,) = m.runners.values()
+    m.add_quietly("a")
+    m.commit()
+    model.deliver()
+    if reported:  # otherwise it has ended before its start is reported
+        m.pump()
+    ((seat, busy),) = model.busy.items()
+    bad = busy.grant.lease[0]
+    spoil(events.RunnerReported, lambda event: any(each.job == bad for each in event.ended))
+    spoil(events.EntrySetAside)
+    model.end(seat, Outcome(exit_code=0, ended_at=m.wall), m.wall)
+    model.report()
+    for _ in range(4):
+        _listen(m)
+    monkeypatch.undo()
+    assert m.world.bugs.frozen == {bad}
+    m.happened(events.ManagerResumed())
+    m.pump()
+    assert m.world.bugs.frozen == frozenset()
+    assert m.state(bad) is State.FAILED  # what it did is unknown, and it has no retries
+    m.run_out()
+    m.check()
+
+
+@pytest.fixture
+def spoil_function(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let a function of the engine that is called with a job meet a bug, after its changes, for one job."""
+
+    def spoiled(module: Any, name: str, bad: int) -> None:
+        function = getattr(module, name)
+
+        def faulty(world: Any, turn: Any, job: Any, *more: Any) -> None:
+            function(world, turn, job, *more)
+            if job.id == bad:
+                raise InjectedBugError
+
+        monkeypatch.setattr(module, name, faulty)
+
+    return spoiled
+
+
+def test_a_start_that_meets_bugs_is_known_and_its_end_is_decided_as_ever(
+    m: FaultyMachine, spoil_function: Callable[..., None]
+) -> None:
+    (model,) = m.runners.values()
+    good, bad = 1, 2
+    spoil_function(runners, "start_attempt", bad)
+    m.add_quietly("a", "b")
+    for _ in range(5):
+        _listen(m)
+    assert [bug.place for bug in m.met] == ["RunnerReported"] * 2  # the whole report, and the entry alone
+    assert m.states(good, bad) == [State.RUNNING, State.RUNNING]
+    assert any(event.kind == "bug" and "(started)" in event.text for event in m.store.events(bad))
+    assert model.unacknowledged == []
+    m.crash()  # the runner joins, and tells again what runs
+    m.heal()
+    assert m.states(good, bad) == [State.RUNNING, State.RUNNING]
+    assert m.world.bugs.safe_mode == ""
+    m.end(bad)
+    m.end(good)
+    assert m.states(good, bad) == [State.COMPLETE, State.COMPLETE]
+    (attempt,) = m.store.attempts(bad)
+    assert attempt.started_at is not None
+    assert len(m.met) == 2
+    m.check()
+
+
+def test_a_start_that_a_joining_runner_tells_of_costs_no_safe_mode(
+    m: FaultyMachine, spoil_function: Callable[..., None]
+) -> None:
+    (model,) = m.runners.values()
+    m.add_quietly("a")
+    m.commit()
+    model.deliver()  # it runs, and nothing of it was reported
+    m.disconnect(model)
+    spoil_function(runners, "start_attempt", 1)
+    for _ in range(5):
+        _listen(m)
+    assert [bug.place for bug in m.met] == ["RunnerJoined", "RunnerReported"]
+    assert m.world.bugs.safe_mode == ""
+    assert m.state(1) is State.RUNNING
+    m.end(1)
+    assert m.state(1) is State.COMPLETE
+
+
+@pytest.mark.parametrize("faulty", ["_all_frozen", "_all_thawed"])
+def test_a_pause_that_meets_bugs_leaves_the_job_running(
+    m: FaultyMachine, monkeypatch: pytest.MonkeyPatch, faulty: str
+) -> None:
+    (job,) = m.add("a").added
+    if faulty == "_all_thawed":
+        m.do("suspend", job)
+        assert m.state(job) is State.SUSPENDED
+    monkeypatch.setattr(suspension, faulty, _never)
+    m.ask(lambda: m.act("suspend" if faulty == "_all_frozen" else "resume", job))
+    for _ in range(5):
+        _listen(m)
+    assert len(m.met) == 2
+    assert m.state(job) is State.RUNNING
+    assert not m.witness.stands_still(job)
+    m.check()
+    monkeypatch.undo()
+    m.happened(events.ManagerResumed())
+    m.do("suspend", job)
+    assert m.state(job) is State.SUSPENDED
+    m.do("resume", job)
+    m.end(job)
+    assert m.state(job) is State.COMPLETE
+
+
+@pytest.mark.parametrize("field", ["opened", "shut"])
+def test_a_job_whose_part_meets_bugs_does_not_wait_forever(spoil: Callable[..., list[Any]], field: str) -> None:
+    m = FaultyMachine(hosts=2)
+    for host in m.capacity:
+        m.join(m.start_runner(host))
+    met = spoil(events.RunnerReported, lambda event: bool(getattr(event, field)))
+    m.ask(lambda: m.send_chunk([Entry("a", spec(request=("/host=2/core=4,walltime=1",)))]))
+    for _ in range(6):
+        _listen(m)
+    if field == "shut":
+        model, seat = m.running()[1]
+        model.end(seat, Outcome(exit_code=0, ended_at=m.wall), m.wall)
+        for _ in range(6):
+            _listen(m)
+    assert len(met) == 2
+    assert m.state(1) is (State.FAILED if field == "opened" else State.COMPLETE)
+    assert m.witness.parts == {}
+    assert m.world.bugs.safe_mode == ""
+    m.run_out()
+    m.check()
 
 
 def test_bugs_outside_of_requests_mean_safe_mode_until_the_manager_is_resumed(

@@ -17,6 +17,7 @@ from rota.core.admission.spec_checks import check_spec
 from rota.core.fields import kinds
 from rota.core.fields.array import MAX_ELEMENTS
 from rota.core.fields.field import JobField
+from rota.core.fields.kind_builders import optional
 from rota.core.fields.table import CHANGEABLE, FIELDS, IN_SPEC
 from rota.core.jobs.job import Spec
 from rota.errors import BadInput
@@ -48,7 +49,7 @@ def test_the_structs_are_those_of_the_declarations(module: str) -> None:
 
 def test_a_field_that_comes_later_is_last_in_every_struct_where_it_travels() -> None:
     later = JobField(
-        name="patience", kind=kinds.optional(kinds.DURATION), default=None, attribute="patience_s", run=True,
+        name="patience", kind=optional(kinds.DURATION), default=None, attribute="patience_s", run=True,
         number=99, help="How long.",
     )  # fmt: skip
     for module, (_head, shapes) in _MADE.MODULES.items():

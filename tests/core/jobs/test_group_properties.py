@@ -501,11 +501,15 @@ class Groups(RuleBasedStateMachine):
             assert not must, "a cycle was accepted"
             assert not missing, "a group that never had a member was accepted"
             job.after = new.after
+            self._has_another_command(id)
 
         before = self._everything()
         self._step(fate, lambda: self.m.modify(id, cmd=f"cmd {self.count}", after=tuple(after)), apply)
         if fate == "flow" and (started or must or missing):
             assert self._everything() == before, "a refused redefinition left something"
+
+    def _has_another_command(self, job: int) -> None:
+        """Nothing here knows jobs by their commands."""
 
     @rule(pick=numbers, cascade=st.booleans(), fate=fates)
     def remove(self, pick: int, cascade: bool, fate: str) -> None:

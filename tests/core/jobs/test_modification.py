@@ -179,3 +179,26 @@ def test_members_of_a_group_count_once_whatever_is_changed(m: Machine) -> None:
     m.do("retry", bad)
     m.end(bad)
     assert after in m.running()
+
+
+def test_who_is_retried_before_its_modification_is_on_disk_runs_as_modified(m: Machine) -> None:
+    (failed,) = m.add("false", fresh=True).added
+    m.end(failed, exit_code=1)
+    assert failed not in m.world.jobs
+    m.happened(events.ManagerPaused())  # the batch that is being committed: what follows waits for the next one
+    m.modify(failed, priority=5)
+    m.act("retry", failed)
+    assert m.world.jobs[failed].spec.priority == 5
+    assert m.world.keys[m.world.jobs[failed].key] == failed
+    m.pump()
+    assert m.recovered().jobs[failed].spec.priority == 5
+    assert m.store.jobs([failed])[0].spec_id == m.world.jobs[failed].spec_id
+
+
+def test_a_modified_job_that_has_ended_leaves_memory_when_that_is_on_disk(m: Machine) -> None:
+    (failed,) = m.add("false", fresh=True).added
+    m.end(failed, exit_code=1)
+    m.modify(failed, priority=5)
+    assert failed in m.world.jobs
+    m.pump()
+    assert failed not in m.world.jobs

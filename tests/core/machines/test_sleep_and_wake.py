@@ -244,7 +244,7 @@ def test_the_time_that_a_node_sleeps_is_told_apart_from_that_of_one_that_is_away
     c = Cluster(1)
     c.all_asleep()
     c.tick(5)
-    states = [row.state for row in c.store.host_states(host="h1", since=0, until=1 << 62)]
+    states = [row.state for row in c.store.machine_rows(host="h1", since=0, until=1 << 62)]
     assert states[-1] == "asleep"
 
 

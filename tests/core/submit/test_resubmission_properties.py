@@ -288,6 +288,9 @@ class Inputs(Groups):
         self._step(fate, lambda: self.m.send_chunk(entries, input=source, rerun=flags[again]), apply)
         self._nothing_runs_beside_itself()
 
+    def _has_another_command(self, job: int) -> None:
+        self.model.keys.pop(job, None)  # no line of an input names it any more
+
     def _cyclic(self, decision: Decision) -> tuple[bool, bool]:
         """Would somebody wait for himself? And would he by all that ever was?"""
         opened = {line.job for line in decision.entries if line.verdict == "retried"}

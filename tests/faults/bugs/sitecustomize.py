@@ -51,7 +51,7 @@ def _install() -> None:
     from rota.core.machines import runners
 
     # Before the features are registered with it.
-    for name in ("check_silence", "end_attempt"):
+    for name in ("check_silence", "end_attempt", "start_attempt"):
         setattr(runners, name, _with_bugs(name, getattr(runners, name)))
 
     from rota.core import engine

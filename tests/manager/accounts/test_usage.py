@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.changes import Changes
-from rota.core.machines.host_usage import STATES
-from rota.core.rows import HostStateRow
+from rota.core.machines.machine_states import WORDS
 from rota.errors import BadInput
 from rota.manager.accounts import usage
 from rota.store.memory.store import MemoryStore
 from rota.wire import messages as m
+from tests.core.machines.rows import machine_row
 
 S = 1_000_000
 
@@ -20,7 +20,7 @@ S = 1_000_000
 def stored(*rows: tuple[str, int, str]) -> MemoryStore:
     store = MemoryStore()
     changes = Changes()
-    changes.host_states = [HostStateRow(*row) for row in rows]
+    changes.machines = [machine_row(*row) for row in rows]
     store.commit(changes)
     return store
 
@@ -44,9 +44,7 @@ def test_nothing_is_said_of_the_time_before_a_host_was_known() -> None:
 
 
 @given(
-    st.lists(
-        st.tuples(st.integers(1, 10**12), st.sampled_from(STATES)), max_size=20, unique_by=lambda row: row[0]
-    ),
+    st.lists(st.tuples(st.integers(1, 10**12), st.sampled_from(WORDS)), max_size=20, unique_by=lambda row: row[0]),
     st.lists(st.integers(0, 10**12), min_size=3, max_size=3, unique=True),
 )
 def test_parts_of_a_window_add_up_to_the_whole(rows: list[tuple[int, str]], cuts: list[int]) -> None:
@@ -54,13 +52,13 @@ def test_parts_of_a_window_add_up_to_the_whole(rows: list[tuple[int, str]], cuts
     first, middle, last = sorted(cuts)
 
     def seconds(since: int, until: int) -> dict[str, int]:
-        found = dict.fromkeys(STATES, 0)
-        for span in usage.spans(store.host_states(host="", since=since, until=until), since=since, until=until):
+        found = dict.fromkeys(WORDS, 0)
+        for span in usage.spans(store.machine_rows(host="", since=since, until=until), since=since, until=until):
             found[span.state] += span.until - span.at
         return found
 
     whole, one, two = seconds(first, last), seconds(first, middle), seconds(middle, last)
-    assert whole == {state: one[state] + two[state] for state in STATES}
+    assert whole == {state: one[state] + two[state] for state in WORDS}
     known = max(0, last - max(first, min((at for at, _ in rows), default=last)))
     assert sum(whole.values()) == known
 

@@ -6,6 +6,21 @@ from rota.core import events
 from rota.manager.views import gantt
 from rota.wire import messages as m
 from tests.core.machine import Machine
+from tests.core.test_planned import add
+
+
+def test_what_an_ended_job_keeps_is_drawn_until_it_gives_it_back() -> None:
+    machine = Machine(cpus=200)
+    machine.with_runner()
+    job = add(machine, request="nodes=1,walltime=60s", reserve="always", reserve_for_s=100.0)
+    machine.end(job)
+    (drawn,) = gantt.view(gantt.snapshot(machine.world, m.Gantt(1, None, None, 1000), machine.wall), 1000).jobs
+    assert (drawn.id, drawn.state, drawn.host, drawn.resources) == (job, "keeps", "h1", "1-2")
+    assert drawn.end is not None
+    assert drawn.end.timestamp() == machine.wall + 100
+    machine.advance(101)
+    machine.pump()
+    assert not gantt.view(gantt.snapshot(machine.world, m.Gantt(1, None, None, 1000), machine.wall), 1000).jobs
 
 
 def test_of_a_large_plan_only_a_few_reasons_are_tried_and_all_that_wait_are_counted() -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rota.core.accounts.sums import AccountKey, AccountSums
 from rota.core.changes import Changes
 from rota.core.jobs.job import Spec
-from rota.core.rows import AttemptRow, EndRow, HostStateRow, JobRow, SpecRow, SubmissionRow
+from rota.core.rows import AttemptRow, EndRow, JobRow, MachineRow, SpecRow, SubmissionRow
 from rota.core.states import State
 from rota.manager.metrics.rates import Rates
 from rota.manager.requests.questions import Questions
@@ -35,6 +35,7 @@ from rota.wire import codec
 from rota.wire import messages as m
 from rota.wire.gantt import GanttPast, GanttView
 from tests.core.machine import Machine
+from tests.core.machines.rows import machine_row
 
 S = 1_000_000
 HOSTS = {"a": 4, "b": 2}
@@ -261,7 +262,7 @@ def test_what_hosts_did_is_told_from_when_they_are_known_on() -> None:
     store = MemoryStore()
     changes = Changes()
     states = [(10, "idle"), (20, "drained"), (30, "busy"), (40, "away"), (50, "unseen"), (55, "asleep")]
-    changes.host_states = [HostStateRow("a", at * S, state) for at, state in states]
+    changes.machines = [machine_row("a", at * S, state) for at, state in states]
     store.commit(changes)
     view = past_of(store, 5.0, 60.0)
     assert [
@@ -272,6 +273,25 @@ def test_what_hosts_did_is_told_from_when_they_are_known_on() -> None:
     ]  # fmt: skip
 
 
+def test_a_condition_counts_for_more_than_what_ran_on() -> None:
+    store = MemoryStore()
+    changes = Changes()
+    told = [
+        (10, "manual", "running"),
+        (20, "manual", "idle"),
+        (30, "broken", "idle"),
+        (40, "automated", "running"),
+    ]
+    changes.machines = [MachineRow("a", at * S, condition, usage, "alive") for at, condition, usage in told]
+    store.commit(changes)
+    view = past_of(store, 10.0, 60.0)
+    mine = [each for each in view.states if each.host == "a"]
+    assert [(each.start.timestamp(), each.end.timestamp(), each.state) for each in mine] == [
+        (10.0, 30.0, "manual"),
+        (30.0, 40.0, "broken"),
+    ]
+
+
 @given(
     st.lists(st.tuples(st.integers(1, 100), st.sampled_from(["idle", "drained", "away", "busy"])), max_size=10),
     st.integers(0, 99),
@@ -279,7 +299,7 @@ def test_what_hosts_did_is_told_from_when_they_are_known_on() -> None:
 def test_states_of_a_host_never_overlap(rows: list[tuple[int, str]], since: int) -> None:
     store = MemoryStore()
     changes = Changes()
-    changes.host_states = [HostStateRow("a", at * S, state) for at, state in dict(rows).items()]
+    changes.machines = [machine_row("a", at * S, state) for at, state in dict(rows).items()]
     store.commit(changes)
     spans = [each for each in past_of(store, float(since), 100.0).states if each.host == "a"]
     assert all(since <= each.start.timestamp() < each.end.timestamp() <= 100 for each in spans)
@@ -346,6 +366,7 @@ def test_only_one_looks_back_at_a_time_so_that_others_get_to_read() -> None:
             outputs=unused,
             status=unused,
             readers=readers,
+            settings=unused,
         )
         await asyncio.gather(*(questions.answer(unused, m.Gantt(n, since)) for n in range(1, 6)))
         return most

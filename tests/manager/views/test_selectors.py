@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from rota.manager.views import matching as matching_module
 from rota.manager.views import selectors
 from rota.manager.views.matching import IdRanges, Matching, matches
 from rota.manager.views.queries import Queries
+from rota.plan.size import Size
 from rota.store.base import Clause, Order
 from rota.store.memory.store import MemoryStore
 from rota.store.sqlite.store import SqliteStore
@@ -33,7 +35,19 @@ parse = partial(selectors.parse, now=NOW)
 
 
 def test_every_form_is_understood() -> None:
-    words = ["12", "12-20", "@grp", "state=failed", "user=x", "host=h", "queue=q", "project=p", "all", "last"]
+    words = [
+        "12",
+        "12-20",
+        "@grp",
+        "state=failed",
+        "user=x",
+        "host=h",
+        "queue=q",
+        "project=p",
+        "pool=l",
+        "all",
+        "last",
+    ]
     assert parse(words, last=[(3, 5), (9, 9)]) == [
         Clause(low=12, high=12),
         Clause(low=12, high=20),
@@ -43,6 +57,7 @@ def test_every_form_is_understood() -> None:
         Clause(host="h"),
         Clause(queue="q"),
         Clause(project="p"),
+        Clause(pool="l"),
         Clause(),
         Clause(low=3, high=5),
         Clause(low=9, high=9),
@@ -153,6 +168,8 @@ _clauses = st.builds(
     host=_names,
     queue=_names,
     project=_names,
+    pool=_names,
+    pool_hosts=st.sampled_from([(), ("b",)]),
     submission=_names,
     state=st.sampled_from([0, int(State.READY)]),
     array=st.sampled_from([0, 1]),
@@ -168,7 +185,15 @@ _jobs = st.builds(
     id=st.integers(1, 4),
     key=st.just("k"),
     spec=st.builds(
-        Spec, user=_names, cwd=st.just("/"), env=_one, group=_names, queue=_names, project=_names, name=_names
+        Spec,
+        user=_names,
+        cwd=st.just("/"),
+        env=_one,
+        group=_names,
+        queue=_names,
+        project=_names,
+        name=_names,
+        pool=_names,
     ),
     spec_id=st.just(1),
     cmd=st.just("true"),
@@ -234,6 +259,20 @@ def test_a_job_is_found_by_each_of_its_hosts() -> None:
         assert _found(m, f"host={host}") == [[job], [job]]
         assert _found(m, f"state=running,host={host}") == [[job], [job]]
     assert _found(m, "host=h") == [[], []]
+
+
+@pytest.mark.usefixtures("_each_store")
+def test_a_job_is_found_by_the_pool_that_it_is_in_or_names() -> None:
+    m, _runners, job = running(1)
+    (named,) = m.add("true", fresh=True, pool="nodes", size=Size(cpus=100_000)).added
+    m.world.capacity["h1"] = msgspec.structs.replace(m.world.capacity["h1"], pool="nodes")
+    assert _found(m, "pool=nodes") == [[job, named], [job, named]]
+    assert _found(m, "pool=nodes,state=running") == [[job], [job]]
+    assert _found(m, "pool=local") == [[], []]
+    m.end(job)
+    live, listed = _found(m, "pool=nodes")
+    assert job not in live
+    assert {job, named} <= {*listed}
 
 
 @pytest.mark.usefixtures("_each_store")

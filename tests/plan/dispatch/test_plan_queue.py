@@ -115,10 +115,10 @@ def test_who_is_blocked_is_tried_when_the_last_victim_has_ended() -> None:
     due.block(waits, {7, 8})
     due.ended(7)
     assert due.take() == []
-    assert due.jobs() == {1}
+    assert {begin.entry.id for begin in due.begins()} == {1}
     due.ended(8)
     assert due.take() == [waits]
-    assert due.jobs() == set()
+    assert {begin.entry.id for begin in due.begins()} == set()
 
 
 def test_who_does_not_begin_is_forgotten() -> None:

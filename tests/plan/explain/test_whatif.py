@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rota.plan.ask import Ask
-from rota.plan.explain.whatif import ask_when
+from rota.plan.explain.whatif import WhatIfAnswer, ask_snapshot
 from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
 from rota.plan.planner.planner import Planner
@@ -22,6 +22,11 @@ from tests.plan.planner.test_planner_machine import QUEUES, Plans
 FEWER = histories(20, steps=15)
 
 CORES = Site([Resource(id, {"host": f"h{(id + 1) // 2}"}) for id in range(1, 5)])
+
+
+def ask_when(planner: Planner, ask: Ask, now: float) -> WhatIfAnswer:
+    """As the manager asks: of a snapshot."""
+    return ask_snapshot(planner.snapshot(), ask, now)
 
 
 def asks(cores: int, walltime: float = 10.0, **more: Any) -> Ask:

@@ -7,7 +7,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rota.plan.planner.planner import Planner
@@ -29,6 +29,7 @@ def run_until(planner: Planner, end: float, *, then: Callable[[], object]) -> di
     begun: dict[int, float] = {}
     leaving: dict[int, float] = {}
     now = 0.0
+    happened = False
     while now <= end:
         for job in [job for job, moment in leaving.items() if moment <= now]:
             del leaving[job]
@@ -45,8 +46,10 @@ def run_until(planner: Planner, end: float, *, then: Callable[[], object]) -> di
             told += begin.victims
         for job in told:
             leaving[job] = min(leaving.get(job, inf), now + planner.plan.entries[job].ask.leave_s)
-        if not now:
+        if not happened:
             then()
+            happened = True
+            continue  # whoever it moved to this moment begins at once
         moments = [moment for moment in (planner.next_event(), *leaving.values()) if moment is not None]
         now = min((moment for moment in moments if moment > now), default=end + 1)
     return begun
@@ -143,6 +146,7 @@ def test_nobody_is_told_for_a_reservation_that_was_given_up() -> None:
     width=st.integers(1, 6),
     at=st.integers(61, 200),
 )  # fmt: skip
+@example(guests=[(1, None, 0), (1, 40.0, 0), (3, None, 22), (2, None, 0), (1, 100.0, 0)], width=4, at=61)
 def test_a_reservation_begins_on_time_whoever_runs_there(
     guests: list[tuple[int, float | None, int]], width: int, at: int
 ) -> None:

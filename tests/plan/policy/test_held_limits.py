@@ -42,7 +42,7 @@ def test_a_limit_is_shut_until_the_last_who_wants_it_alone_has_gone() -> None:
     assert limits.missing((SHARED,), "h1") == ["a"]
     assert limits.missing((ALONE,), "h1") == []
     assert limits.fitting((SHARED,)) == 0
-    (waits,) = limit_reasons(limits, Need(CORE, (SHARED,)), ["h1"])
+    (waits,) = limit_reasons(limits, (SHARED,), ["h1"])
     assert waits.message == "limit 'a' is kept free for a job that wants it alone"
     assert not limits.reopen("a", 1)
     assert limits.is_shut("a")

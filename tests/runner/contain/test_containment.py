@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from rota.runner.contain import hierarchies, procfs
+from rota.launcher import procfs
+from rota.launcher.inside import InsideLauncher
+from rota.runner.contain import hierarchies
 from rota.runner.contain.fence import Fence
 from rota.runner.contain.fences import Fences, found_here, of_runner, recorded
 from rota.runner.contain.hierarchies import CORES, HOLD, MEMORY, CgroupTree, Hierarchies
@@ -149,7 +151,7 @@ agent = Agent(unix_dial(home + "/socket"), home + "/runners")
 if os.path.exists(home + "/proc"):
     tree = CgroupTree()
     tree.proc = home + "/proc"
-    agent.containment.fences = Fences(agent.identity.id, tree)
+    agent.containment.fences = Fences(agent.identity.id, tree, launchers=agent.launchers)
 
 def look(now):
     for word in ("stop", "go"):
@@ -331,7 +333,7 @@ def test_a_fence_of_its_own_freezes_kills_and_is_empty_then(fence: Fence) -> Non
 
 def test_a_fence_can_be_found_again_and_ended_by_another(fence: Fence) -> None:
     process = spawned(fence, "")
-    again = recorded(fence.record(), 1, 1)
+    again = recorded(fence.record(), 1, 1, InsideLauncher())
     if not fence.exists:
         assert again is None
         return
@@ -502,8 +504,8 @@ def test_a_group_that_was_not_made_by_rota_is_never_taken_for_one(tmp_path: Path
     other = tmp_path / "system.slice"
     other.mkdir()
     (other / "cgroup.freeze").touch()
-    assert recorded(str(other), 1, 1) is None
-    assert recorded("", 1, 1) is None
+    assert recorded(str(other), 1, 1, InsideLauncher()) is None
+    assert recorded("", 1, 1, InsideLauncher()) is None
 
 
 def test_nothing_is_left_of_looking_for_places() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from rota.core.attempts.leases import Finished
 from rota.core.jobs.outcome import Behaved
-from rota.runner.contain import procfs
+from rota.launcher import procfs
 from rota.wire import messages as m
 from tests.runner.manager import FakeManager, ref
 from tests.runner.test_crashes import carriers

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.runner.contain import procfs
+from rota.launcher import procfs
 from rota.wire import messages as m
 from tests.runner.manager import DEADLINE_S, FakeManager, ref
 

@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from rota.launcher.inside import InsideLauncher
+from rota.launcher.own_peak import OwnPeak
 from rota.runner.end import measure
 from rota.runner.end.measure import Sampler
 from rota.runner.task import Task
@@ -21,6 +23,7 @@ def _ended(command: list[str]) -> Task:
     pid = os.posix_spawn(command[0], command, {"PATH": os.environ["PATH"]})
     _pid, status, usage = os.wait4(pid, 0)
     task = Task.__new__(Task)
+    task.launcher = InsideLauncher()
     task.status, task.usage, task.began = status, usage, begun
     return task
 
@@ -33,7 +36,7 @@ def test_only_a_large_job_is_taken_for_the_one_that_the_kernel_killed(
     monkeypatch.setattr(measure.host_room, "memory_at_most", lambda: 20_000 * _MIB)
     monkeypatch.setattr(measure, "oom_kills", lambda: 7)
     sampler = Sampler()
-    mib = measure.own_peak() // _MIB + 300 if large else 1
+    mib = OwnPeak(os.getpid()).read() // _MIB + 300 if large else 1
     task = _ended([sys.executable, "-c", f"x = bytearray({mib} << 20); import os; os.kill(os.getpid(), 9)"])
     assert not sampler.out_of_memory(task), "nobody was killed for memory"
     monkeypatch.setattr(measure, "oom_kills", lambda: 8)
@@ -47,7 +50,7 @@ def test_a_job_that_was_dead_when_it_was_first_looked_at_is_taken_for_it_too(
     monkeypatch.setattr(measure, "oom_kills", lambda: 7)
     sampler = Sampler()
     sampler.begin(time.monotonic())
-    large = measure.own_peak() // _MIB + 300
+    large = OwnPeak(os.getpid()).read() // _MIB + 300
     task = _ended([sys.executable, "-c", f"x = bytearray({large} << 20); import os; os.kill(os.getpid(), 9)"])
     monkeypatch.setattr(measure, "oom_kills", lambda: 8)
     sampler.begin(time.monotonic())

@@ -111,3 +111,17 @@ def test_a_lock_can_be_taken_once(tmp_path: Path) -> None:
     assert journal.take_lock(str(tmp_path), create=True) is not None
     assert journal.take_lock(str(tmp_path)) is None
     assert journal.take_lock(str(tmp_path / "missing"), create=True) is None
+
+
+def test_a_journal_goes_on_after_its_writer_was_killed_in_the_middle_of_a_block(tmp_path: Path) -> None:
+    first = journal.Journal(str(tmp_path), BEGAN)
+    first.intend(journal.pack([Intent(1, 1, 7)]))
+    first.close()
+    with (tmp_path / "journal").open("ab") as file:
+        file.write(journal.pack([Intent(2, 1, 8, scratch=True)])[:-3])
+    second = journal.Journal(str(tmp_path), BEGAN)
+    second.intend(journal.pack([Intent(3, 1, 9)]))
+    second.close()
+    story = journal.read(str(tmp_path / "journal"))
+    assert story.whole
+    assert set(story.leases) == {(1, 1, 7), (3, 1, 9)}

@@ -12,10 +12,10 @@ import pytest
 
 from rota.core.attempts.leases import Finished
 from rota.errors import BadInput
+from rota.launcher.affinity import on_cores
 from rota.plan.site.bitset import spans_of
 from rota.plan.size import Size
-from rota.runner.start.allocation import on_its_cores
-from rota.runner.start.cores import Cores, Share
+from rota.runner.start.cores import Cores
 from rota.wire.messages import Allocation
 from tests.runner.manager import FakeManager
 
@@ -80,13 +80,12 @@ def test_cores_are_counted_among_those_that_the_runner_may_use() -> None:
 def test_whatever_happens_the_runner_keeps_its_own_cores() -> None:
     own = os.sched_getaffinity(0)
 
-    def fail_to_start() -> None:
-        with on_its_cores(Share(frozenset({CORES[0]}), binds=True, fences=True)):
-            assert os.sched_getaffinity(0) == {CORES[0]}
-            raise ZeroDivisionError
+    def fail_to_start() -> int:
+        assert os.sched_getaffinity(0) == {CORES[0]}
+        raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        fail_to_start()
+        on_cores({CORES[0]}, fail_to_start)
     assert os.sched_getaffinity(0) == own
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from rota.errors import BadInput
+from rota.launcher import procfs
 from rota.plan.site.bitset import spans_of
 from rota.plan.size import CORE, Size
-from rota.runner.contain import procfs
 from rota.runner.start.cores import ANY, Cores
 from rota.wire import messages as m
 from tests.runner.manager import FakeManager, ref

@@ -174,6 +174,28 @@ export interface Closing {
   reason?: string;
 }
 
+/** Some elements of a session. */
+export interface ElementPage {
+  stages: string[];
+  elements: ElementView[];
+  offset: number;
+  total: number;
+}
+
+/** An element of a session. */
+export interface ElementView {
+  name: string;
+  place: number;
+  state: string;
+  at: string | null;
+  statuses: string;
+  jobs: (number | null)[];
+  waits_for: string[];
+  blocked_by: string | null;
+  blocked_at: string | null;
+  took_s: number;
+}
+
 /** The body of every answer that is not a success. */
 export interface ErrorBody {
   error: Problem;
@@ -186,6 +208,23 @@ export interface FairShareView {
   asked: number;
   half_life_s: number;
   window_s: number | null;
+}
+
+/** A member of a gang. */
+export interface GangMemberView {
+  id: number;
+  name: string;
+  state: string;
+  hosts: string[];
+}
+
+/** The newest gang of a name. */
+export interface GangView {
+  gang: string;
+  state: string;
+  members: GangMemberView[];
+  missing: number[];
+  reserved_at: string | null;
 }
 
 /** An ended attempt. */
@@ -207,6 +246,7 @@ export interface GanttAttempt {
   lines: ([string, string])[];
   exact: boolean;
   suspended_s?: number;
+  gang?: string;
 }
 
 /** A host with its resources. */
@@ -219,9 +259,10 @@ export interface GanttHost {
   usable: boolean;
   available_until: string | null;
   hours?: string;
+  condition?: string;
 }
 
-/** A running job, or one with a planned start. */
+/** A running job, one with a planned start, or one that has ended and keeps its machines (`keeps`). */
 export interface GanttJob {
   id: number;
   name: string;
@@ -237,6 +278,7 @@ export interface GanttJob {
   host: string | null;
   reserved?: boolean;
   danger?: string;
+  gang?: string;
 }
 
 /** Use of a host in one time slice, when there are too many attempts to draw. */
@@ -411,6 +453,54 @@ export interface JobView {
   amounts: AmountsView | null;
   promised: PromisedView | null;
   groups: string[];
+  phase: string | null;
+  wait_s: number | null;
+  provision_s: number | null;
+  hold_s: number | null;
+  asked_pool: string;
+  gang: string | null;
+  gang_same: string | null;
+  gang_share: boolean;
+  on_member_failure: string;
+  prefer: string | null;
+  force_host: string | null;
+  provision: string | null;
+  reserve: string;
+  reserve_for_s: number | null;
+}
+
+/** What has the same number of dependencies one after the other before it; neighbouring layers are joined if they are many. */
+export interface LayerView {
+  first: number;
+  last: number;
+  counts: Record<string, number>;
+}
+
+/** A job, a dependency group, or an element of a pipeline. */
+export interface LayeredNode {
+  id: number | null;
+  name: string;
+  state: string;
+  layer: number;
+  left_s: number | null;
+  critical: boolean;
+}
+
+/** A dependency graph by layers. Nodes and edges are there only if there are few enough to be drawn. */
+export interface LayersView {
+  total: number;
+  counts: Record<string, number>;
+  layers: LayerView[];
+  nodes: LayeredNode[];
+  edges: ([number, number, string])[];
+  more_edges: number;
+  outside: number;
+  path: LayeredNode[];
+  path_total: number;
+  path_s: number | null;
+  unknown: number;
+  expected_end: string | null;
+  expected_reason: ReasonView | null;
 }
 
 /** What is known about a learning group. Recommendations are for a job with unknown input. */
@@ -478,6 +568,49 @@ export interface LimitView {
 
 export interface Login {
   code: string;
+}
+
+export interface MachineChange {
+  condition?: "automated" | "broken" | "manual" | "removed" | null;
+  reason?: string | null;
+  owner?: string | null;
+  groups?: string[] | null;
+  provision_cmd?: string | null;
+  now?: boolean;
+}
+
+export interface MachineReservation {
+  seconds: number;
+  when_free?: boolean;
+}
+
+export interface MachineReservedView {
+  host: string;
+  until: string | null;
+}
+
+/** Seconds that the machines of one key spent in one way, within one window. */
+export interface MachineUsageRow {
+  host: string;
+  condition: string;
+  usage: string;
+  state: string;
+  seconds: number;
+  at: string;
+}
+
+/** `rota node usage`: for each key and window, the seconds add up to its length times its machines. */
+export interface MachineUsageView {
+  from: string;
+  to: string;
+  rows: MachineUsageRow[];
+  by: string;
+  machines: Record<string, number>;
+  edges: string[];
+}
+
+export interface MachineView {
+  host: string;
 }
 
 /** `rota manager status`. */
@@ -568,6 +701,15 @@ export interface NodeDetailView {
   why: string;
   closed: boolean;
   capacity_cores: number;
+  condition: string;
+  usage: string;
+  since: string | null;
+  owner: string;
+  groups: string[];
+  manual_user: string;
+  manual_until: string | null;
+  kept_by: number | null;
+  kept_until: string | null;
   history: NodeHistory[];
 }
 
@@ -576,6 +718,9 @@ export interface NodeHistory {
   at: string;
   until: string | null;
   state: string;
+  condition?: string;
+  usage?: string;
+  node_state?: string;
 }
 
 /** A host, its resources, and their use. */
@@ -601,6 +746,15 @@ export interface NodeView {
   why: string;
   closed: boolean;
   capacity_cores: number;
+  condition: string;
+  usage: string;
+  since: string | null;
+  owner: string;
+  groups: string[];
+  manual_user: string;
+  manual_until: string | null;
+  kept_by: number | null;
+  kept_until: string | null;
 }
 
 /** A part of a stream: what is kept from `offset` up to `next`. `text` is null where that is not valid UTF-8; then `data` has it in base64. `kept` is the end of the kept stream; `written` is its full length, including what was left out of its middle. Where bytes are missing, a line in the text says so, and `missing` lists them. */
@@ -624,6 +778,64 @@ export interface PauseView {
   unreachable: number;
 }
 
+export interface PipelineActedView {
+  changed: number;
+}
+
+export interface PipelineAction {
+  action: "continue" | "pause" | "quit" | "resume" | "retry" | "terminate";
+  elements?: string[];
+}
+
+/** One line about a session. */
+export interface PipelineBriefView {
+  session: number;
+  file: string;
+  user: string;
+  state: string;
+  total: number;
+  left: number;
+  elapsed_s: number;
+  started_at: string | null;
+  ended_at: string | null;
+  sums: StageSumsView | null;
+}
+
+/** An element that failed, and what it blocks. */
+export interface PipelineFailureView {
+  element: string;
+  stage: string;
+  job: number | null;
+  outcome: string;
+  blocks: number;
+  blocked: string[];
+}
+
+/** A session now. All lists are cut, and say how much there is. */
+export interface PipelinePictureView {
+  session: number;
+  file: string;
+  user: string;
+  state: string;
+  on_error: string;
+  ending: string | null;
+  total: number;
+  outcomes: Record<string, number>;
+  stretch: number;
+  stages: StagePictureView[];
+  session_stages: SessionStageView[];
+  running: RunningElementView[];
+  running_total: number;
+  failures: PipelineFailureView[];
+  failures_total: number;
+  elapsed_s: number;
+  left_s: number | null;
+  path_s: number | null;
+  started_at: string;
+  ended_at: string | null;
+  question: QuestionView | null;
+}
+
 /** When and where a job would run if it were submitted now. */
 export interface PlanView {
   start: string | null;
@@ -637,6 +849,43 @@ export interface PlanView {
   behind: number;
   notices: string[];
   expected_reason: ReasonView | null;
+}
+
+/** Jobs of one size and the same limits, and the runners that a pool was asked for because of them. */
+export interface PoolGroupView {
+  size: SizeView;
+  limits: string[];
+  walltime_s: number | null;
+  ready: number;
+  wanted: number;
+  pending: number;
+  running: number;
+  error: string | null;
+  retry_at: string | null;
+}
+
+/** A runner of a pool, or one that was asked for. */
+export interface PoolRunnerView {
+  id: string;
+  engine_id: string;
+  host: string;
+  state: string;
+}
+
+/** One pool. */
+export interface PoolView {
+  name: string;
+  engine: string;
+  state: string;
+  error: string | null;
+  groups: PoolGroupView[];
+  runners: PoolRunnerView[];
+  max_runners: number | null;
+}
+
+/** `rota pool list` and `rota pool status`: pools in the order in which they are tried. */
+export interface PoolsView {
+  pools: PoolView[];
 }
 
 /** What is wrong, and what to do. */
@@ -672,6 +921,13 @@ export interface QuantityView {
   learned: number | null;
   given: number | null;
   used: number | null;
+}
+
+/** What a session asks: an element has failed. */
+export interface QuestionView {
+  element: string;
+  stage: string;
+  job: number | null;
 }
 
 /** The fair-share standings in one queue; without effect if its order is `fifo`. */
@@ -795,6 +1051,25 @@ export interface RunnerView {
   disk_bytes: number;
 }
 
+/** An element whose job has begun. */
+export interface RunningElementView {
+  element: string;
+  stage: string;
+  job: number;
+  attempt: number;
+  run_s: number;
+  state: string;
+}
+
+/** A stage that is for the session as a whole. */
+export interface SessionStageView {
+  name: string;
+  state: string;
+  ran: number;
+  job: number | null;
+  takes: string[];
+}
+
 export interface SessionView {
   user: string;
   role: string;
@@ -863,6 +1138,28 @@ export interface SizeView {
   disk_bytes: number;
   time_s: number;
   gpus: number;
+}
+
+/** A stage with its elements. */
+export interface StagePictureView {
+  name: string;
+  sums: StageSumsView;
+  ready: number;
+  imperative: boolean;
+  needs_dependencies: boolean;
+  takes: string[];
+  stretches: string;
+}
+
+/** How many elements were processed, skipped … at a stage. */
+export interface StageSumsView {
+  processed: number;
+  skipped: number;
+  failed: number;
+  blocked: number;
+  terminated: number;
+  waiting: number;
+  running: number;
 }
 
 /** A user in a project. The lowest karma goes first. */
@@ -941,6 +1238,7 @@ export interface TriedJob {
   retries: number;
   retry_on?: string[] | null;
   where?: string;
+  pool?: string;
 }
 
 /** `rota usage`: how machines spent their time. */

@@ -26,6 +26,7 @@ const MOVED_MS = 150;
 /** Host states, as in the legend. */
 const DID_SHOWN: readonly (readonly [name: string, states: readonly string[]])[] = [
   ["drained", ["drained", "draining"]], ["away", ["away", "suspected"]], ["asleep", ["asleep"]], ["closed", ["closed"]],
+  ["manual", ["manual"]], ["broken", ["broken"]], ["removed", ["removed"]],
   ["unknown", ["unseen", "unknown", "gone"]],
 ];
 const NOBODY: ReadonlySet<number> = new Set();
@@ -53,6 +54,7 @@ function Legend({ plan, by, filter, setFilter }: { plan: Plan; by: By; filter: s
         {failed ? <span><i className="failed" />failed</span> : null}
         {plan.rows.some((row) => row.merged.length) ? <span><i className="merged" />many jobs</span> : null}
         {DID_SHOWN.map(([name, states]) => states.some((state) => did.has(state)) ? <span key={name}><i className={name} />{name === "away" ? "down" : name === "unknown" ? "not known" : name}</span> : null)}
+        {plan.bars.some((bar) => bar.job.gang) ? <span><i className="gang" />gang</span> : null}
         <span><i className="running" />running</span>
         <span><i className="planned" />planned</span>
         <span><i className="reserved" />reserved</span>

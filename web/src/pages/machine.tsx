@@ -3,7 +3,7 @@
 import type { ReactNode } from "react";
 import { ApiError } from "../api/client";
 import { useTitle } from "../frame";
-import { count, moment, percent, size } from "../format";
+import { ago, count, moment, percent, size } from "../format";
 import { useNow } from "../now";
 import { Link, usePlace } from "../router";
 import { useAdmin } from "../session";
@@ -13,6 +13,7 @@ import { Figure, Meter, PageHead } from "../ui/sheet";
 import { Actions } from "./machine/actions";
 import { History } from "./machine/history";
 import { Running } from "./machine/running";
+import { Timeline } from "./machine/timeline";
 import { Usage } from "./machine/usage";
 import { Cores } from "./machines/cores";
 import { type Machine, mark, useMachine } from "./machines/node";
@@ -37,9 +38,16 @@ function Figures({ node }: { node: Machine }): ReactNode {
   );
 }
 
-function About({ node }: { node: Machine }): ReactNode {
+function About({ node, now }: { node: Machine; now: number }): ReactNode {
   const rows: [string, string][] = [
     ["State", node.state],
+    ["Condition", node.condition],
+    ["Usage", node.usage],
+    ...(node.since ? [["Since", `${moment(node.since)} (${ago(node.since, now)})`] as [string, string]] : []),
+    ...(node.manual_user ? [["Reserved by", node.manual_user + (node.manual_until ? `, until ${moment(node.manual_until)}` : "")] as [string, string]] : []),
+    ...(node.kept_by ? [["Kept by", `job ${node.kept_by}` + (node.kept_until ? `, until ${moment(node.kept_until)}` : "")] as [string, string]] : []),
+    ...(node.owner ? [["Owner", node.owner] as [string, string]] : []),
+    ...(node.groups.length ? [["Groups", node.groups.join(", ")] as [string, string]] : []),
     ...(node.why ? [["Because", node.why] as [string, string]] : []),
     ["Runner", node.connected ? "connected" : "not connected"],
     ["New jobs", node.drain ? "no: drained" : node.usable ? "yes" : "no"],
@@ -114,11 +122,12 @@ export default function MachinePage(): ReactNode {
       <div className="machine-page">
         <div>
           <Figures node={node} />
+          <Timeline host={node.host} history={node.history} now={now} />
           <Running ids={node.jobs} now={now} />
           <History history={node.history} now={now} />
         </div>
         <div>
-          <About node={node} />
+          <About node={node} now={now} />
           <Usage host={node.host} />
           <Limits node={node} />
           <Properties node={node} />

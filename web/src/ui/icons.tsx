@@ -6,6 +6,7 @@ const PATHS = {
   overview: "M4 13h6V4H4zM14 20h6v-9h-6zM4 20h6v-4H4zM14 8h6V4h-6z",
   jobs: "M8 6h13M8 12h13M8 18h13M3.5 6h.01M3.5 12h.01M3.5 18h.01",
   groups: "M3 7a2 2 0 0 1 2-2h4l2 2h8a2 2 0 0 1 2 2v8a2 2 0 0 1-2 2H5a2 2 0 0 1-2-2z",
+  pipelines: "M3 8h4v8H3zM10 8h4v8h-4zM17 8h4v8h-4zM7 12h3M14 12h3",
   gantt: "M4 5h9M8 10h10M6 15h7M11 20h9",
   machines: "M4 4h16v6H4zM4 14h16v6H4zM8 7h.01M8 17h.01",
   limits: "M12 3v3M12 12l4-4M5 19a9 9 0 1 1 14 0",
@@ -29,6 +30,7 @@ const PATHS = {
   left: "M15 5l-7 7 7 7",
   right: "M9 5l7 7-7 7",
   down: "M5 9l7 7 7-7",
+  skip: "M5 6l6 6-6 6M13 6l6 6-6 6",
   close: "M6 6l12 12M18 6L6 18",
   more: "M5 12h.01M12 12h.01M19 12h.01",
   logout: "M9 20H5V4h4M16 16l4-4-4-4M20 12H9",
@@ -54,4 +56,5 @@ export const STATE_ICONS: Record<string, IconName> = {
   running: "running", starting: "running", finishing: "running", scheduled: "running", suspended: "held", lost: "odd",
   ready: "ready", delayed: "ready", dependent: "dependent", held: "held", blocked: "odd", failed: "failed",
   cancelled: "cancelled", complete: "complete",
+  waiting: "ready", ok: "complete", skipped: "skip", terminated: "cancelled", paused: "held", asking: "help", ended: "complete",
 };

@@ -11,6 +11,7 @@ from rota.api.operations import ApiRequest, OperationTable
 from rota.client import calls
 from rota.errors import BadInput
 from rota.wire.sums import AccountingView, HistoryView, NodeDetailView, NodeView, SharesView, UsageView
+from rota.wire.usage_views import MachineUsageView
 
 table = OperationTable("accounts")
 
@@ -90,6 +91,45 @@ async def show_usage(request: ApiRequest) -> UsageView:
     """How hosts spent their time: seconds busy, idle and down; by default in the last day."""
     query: UsageQuery = request.query
     return await request.call(calls.usage(since=_seconds(query.since), until=_seconds(query.until)))
+
+
+class MachineUsageQuery(Struct, forbid_unknown_fields=True, rename={"since": "from", "until": "to"}):
+    since: datetime | None = None
+    until: datetime | None = None
+    by: Annotated[
+        str, Meta(max_length=64, description="`host`, `group`, a property, or empty: all machines together.")
+    ] = "host"
+    host: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=255)]],
+        Meta(max_length=1000, description="Only these machines."),
+    ] = field(default_factory=list)
+    window: Annotated[
+        str,
+        Meta(max_length=32, description="`hour`, `day`, `week`, `month`, hours such as `36h`, or empty: one."),
+    ] = ""
+    zone: Annotated[
+        str, Meta(max_length=64, description="In which days begin: a name such as `Europe/Paris`, or an offset.")
+    ] = "UTC"
+
+
+@table.get("/usage/machines", "show_machine_usage", query=MachineUsageQuery, answer=MachineUsageView)
+async def show_machine_usage(request: ApiRequest) -> MachineUsageView:
+    """How machines spent their time: seconds by condition, usage and state; by default in the last day.
+
+    For each key and window the seconds add up to the length of the window times the machines of the key. A machine
+    in several groups counts in each. Groups and properties are those of now; an empty key is for machines without.
+    """
+    query: MachineUsageQuery = request.query
+    return await request.call(
+        calls.machine_usage(
+            since=_seconds(query.since),
+            until=_seconds(query.until),
+            hosts=query.host,
+            by=query.by,
+            window=query.window,
+            zone=query.zone,
+        )
+    )
 
 
 class HistoryQuery(Struct, forbid_unknown_fields=True):

@@ -14,6 +14,7 @@ from rota.client.fields.modification import spec_change
 from rota.client.session import AddOptions
 from rota.core.attempts.signal_names import signal_name
 from rota.errors import BadInput
+from rota.wire.graph_views import LayersView
 from rota.wire.views import GraphView, JobPage, JobView, WhyView
 
 table = OperationTable("jobs")
@@ -73,6 +74,19 @@ async def list_jobs(request: ApiRequest) -> JobPage:
             cursor=query.cursor,
         )
     )
+
+
+class LayersQuery(Struct, forbid_unknown_fields=True):
+    select: Select = field(default_factory=list)
+
+
+@table.get("/layers", "job_layers", query=LayersQuery, answer=LayersView)
+async def job_layers(request: ApiRequest) -> LayersView:
+    """The dependencies between jobs, such as those of a group: layers, states, the critical path and time left.
+
+    Nodes and edges are in it only if there are at most 300 jobs. More than 50,000 jobs are refused.
+    """
+    return await request.call(calls.layers(request.query.select))
 
 
 class NewJobs(Struct, forbid_unknown_fields=True):

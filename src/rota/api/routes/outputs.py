@@ -18,7 +18,7 @@ from rota.api.routes.jobs import OneJob
 from rota.client import calls
 from rota.client.printed import Absent, Marking
 from rota.errors import BadInput, RotaError
-from rota.wire import messages as m
+from rota.wire import client_messages as m
 
 table = OperationTable("jobs")
 

@@ -9,6 +9,8 @@ from msgspec import Meta, Struct, field
 from rota.api.operations import ApiRequest, OperationTable
 from rota.api.routes.jobs import Select
 from rota.client import calls
+from rota.wire.gang_views import GangView
+from rota.wire.pool_views import PoolsView
 from rota.wire.views import LearnedGroupView, LimitView, StatusView
 
 table = OperationTable("queue")
@@ -24,6 +26,26 @@ class StatusQuery(Struct, forbid_unknown_fields=True):
 async def status(request: ApiRequest) -> StatusView:
     """Counts by state and by group, rates and expected ends."""
     return await request.call(calls.status(request.query.select))
+
+
+class PoolsQuery(Struct, forbid_unknown_fields=True):
+    name: Annotated[str, Meta(max_length=64, description="Only this pool.")] = ""
+
+
+@table.get("/pools", "list_pools", query=PoolsQuery, answer=PoolsView)
+async def list_pools(request: ApiRequest) -> PoolsView:
+    """Where jobs run, in the order in which pools are tried: groups of waiting jobs, and runners."""
+    return await request.call(calls.pools(request.query.name))
+
+
+class OneGang(Struct, forbid_unknown_fields=True):
+    name: Annotated[str, Meta(min_length=1, max_length=128)]
+
+
+@table.get("/gangs/{name}", "show_gang", place=OneGang, answer=GangView)
+async def show_gang(request: ApiRequest) -> GangView:
+    """The newest gang of this name: its members with their states and hosts, and who is missing."""
+    return await request.call(calls.gang(request.path.name))
 
 
 @table.get("/limits", "list_limits", answer=list[LimitView])

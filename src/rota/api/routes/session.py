@@ -14,7 +14,7 @@ from rota.api.operations import ApiRequest, OperationTable, RawAnswer
 from rota.api.problems import Unauthorized
 from rota.client import calls
 from rota.errors import BadInput, Denied
-from rota.wire.messages import Welcome
+from rota.wire.client_messages import Welcome
 
 table = OperationTable("session")
 

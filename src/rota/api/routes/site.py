@@ -110,6 +110,7 @@ def _records(
 _records("property", "properties", "what resources may have, with its type")
 _records("resource", "resources", "by id, with the values of their properties")
 _records("host", "hosts", "figures and states of whole hosts")
+_records("machine_group", "machine_groups", "members, and a cap on the priority of others")
 _records("queue", "queues", "priority, order, backfill, walltime, shares", answer=QueuesView, shown=queues_view)
 _records(
     "quota",

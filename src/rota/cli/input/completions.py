@@ -34,10 +34,10 @@ def completions(
 ) -> list[CompletionItem[Any]]:
     """The values of a parameter that begin with what was typed; of a `NAME:N` only the name."""
     name = parameter.name or ""
-    if name in _PATHS:
-        return [CompletionItem(incomplete, type=_PATHS[name])]
-    words: Iterable[str] = ()
     group = context.parent.command.name if context.parent is not None else ""
+    if name in _PATHS or (name == "file" and group == "pipeline"):
+        return [CompletionItem(incomplete, type=_PATHS.get(name, "file"))]
+    words: Iterable[str] = ()
     if name == "override":
         words = ("no", "higher", "always")
     elif name == "retry_on":
@@ -54,13 +54,40 @@ def completions(
         words = from_manager(connect, _rules)
     elif group == "quota" and name in ("rule", "name"):
         words = from_manager(connect, _quota_rules if name == "rule" else _sets)
+    elif name == "pool" or (name == "name" and group == "pool"):
+        words = from_manager(connect, lambda client: [each.name for each in client.pools().pools])
     elif name == "limits":
         words = from_manager(connect, lambda client: [limit.name for limit in client.limits()])
     elif name == "learn" or (name == "name" and context.command.name == "learn"):
         words = from_manager(connect, lambda client: [group.name for group in client.learned()])
+    elif group == "pipeline" and name in ("elements", "only", "stages"):
+        # Behind an option that lacks its value, click has not come to the arguments.
+        file = context.params.get("file") or next(iter(context.args), "")
+        return [CompletionItem(word) for word in _of_pipeline(file, name, incomplete)]
+    elif context.command.name == "usage" and name in ("hosts", "by"):
+        words = from_manager(connect, _hosts) if name == "hosts" else _usage_keys(connect)
     elif (asked := _OF_SITE.get(f"{group} {name}")) is not None:
         words = from_manager(connect, asked)
     return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+
+
+def _of_pipeline(file: str, name: str, incomplete: str) -> list[str]:
+    """Elements, or stages behind a comma, that the file on the command line has."""
+    from rota.pipeline.yaml_file import load
+
+    try:
+        definition = load(file)
+    except Exception:  # an error in the middle of a prompt would only be in the way
+        return []
+    if name != "stages":
+        return [each.name for each in definition.elements if each.name.startswith(incomplete)]
+    before, comma, begun = incomplete.rpartition(",")
+    given = before.split(",")
+    return [
+        before + comma + stage.name
+        for stage in definition.stages
+        if stage.name.startswith(begun) and stage.name not in given
+    ]
 
 
 def _queues(client: Client) -> list[str]:
@@ -91,6 +118,13 @@ def _hosts(client: Client) -> list[str]:
 
 def _properties(client: Client) -> list[str]:
     return sorted(client.site("property").of("property"))
+
+
+def _usage_keys(connect: Callable[[], Client]) -> list[str]:
+    from rota.plan.site.records import BUILT_IN, PLACE
+
+    built_in = [name for name in BUILT_IN if name not in PLACE]
+    return ["host", "group", *built_in, *from_manager(connect, _properties)]
 
 
 def _levels(client: Client) -> list[str]:

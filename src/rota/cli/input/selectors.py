@@ -40,7 +40,16 @@ def _complete(context: click.Context, _parameter: click.Parameter, incomplete: s
     from rota.core.states import State
 
     before, comma, part = incomplete.rpartition(",")
-    words = ["all", "last", "name=", "cmd~", "exit=", "older=", *(f"state={state.label}" for state in State)]
+    words = [
+        "all",
+        "last",
+        "name=",
+        "cmd~",
+        "exit=",
+        "older=",
+        "pool=",
+        *(f"state={state.label}" for state in State),
+    ]
     if not part or part.startswith("@"):
         words += from_manager(
             lambda: connect_briefly(context),

@@ -8,11 +8,12 @@ from typing import Final, NamedTuple
 
 from rota.errors import BadInput
 from rota.plan.site.bitset import parse_spans
-from rota.wire.gantt import GanttAttempt, GanttHost, GanttJob, GanttView
+from rota.wire.gantt import KEEPS, GanttAttempt, GanttHost, GanttJob, GanttView
 
 #: The line of a bar.
 RUNS: Final = "="
 PLANNED: Final = "-"
+KEPT: Final = "~"  #: an ended job keeps it
 ENDED: Final = "_"
 FAILED: Final = "x"
 
@@ -65,7 +66,7 @@ def _job(job: GanttJob) -> Bar:
     waits = job.state == "ready"
     return Bar(
         id=job.id,
-        line=PLANNED if waits else RUNS,
+        line=PLANNED if waits else KEPT if job.state == KEEPS else RUNS,
         start=job.start.timestamp(),
         end=inf if job.end is None else job.end.timestamp(),
         runs=list(runs_of(job.resources)),

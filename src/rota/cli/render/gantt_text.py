@@ -8,14 +8,15 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
-from datetime import datetime, timedelta
 from itertools import groupby
 from math import inf
 from typing import Final, NamedTuple
 
-from rota.cli.render.gantt_bars import ENDED, FAILED, Bar, HostResources, Run, items, owned
+from rota.cli.render.chart_style import ChartStyle
+from rota.cli.render.gantt_axis import axis, column_of
+from rota.cli.render.gantt_bars import ENDED, FAILED, KEPT, Bar, HostResources, Run, items, owned
+from rota.cli.render.gantt_signs import INKS, SIGNS, STATES
 from rota.cli.render.text import SafeText, cells, cut, harmless, painted, side_by_side
-from rota.pictures.schedule import STEPS_S
 from rota.plan.language.hostlist import fold
 from rota.plan.site.bitset import parse_spans
 from rota.wire.gantt import GanttHost, GanttJob, GanttView
@@ -23,19 +24,6 @@ from rota.wire.gantt import GanttHost, GanttJob, GanttView
 #: What a cell may hold besides a bar, which is its number from 1 on.
 _FREE: Final = 0
 _NOT_USABLE: Final = -1
-#: State of a host → code of the cell, sign, word in the legend. Unknown while no manager was running.
-_STATES: Final = {
-    "drained": (-2, "d", "drained"),
-    "draining": (-2, "d", "drained"),
-    "closed": (-3, "c", "closed"),
-    "asleep": (-4, "z", "asleep"),
-    "away": (-5, "!", "down"),
-    "suspected": (-5, "!", "down"),
-    "gone": (-6, " ", "not known"),
-    "unseen": (-6, " ", "not known"),
-    "unknown": (-6, " ", "not known"),
-}
-_SIGNS: Final = {code: (sign, word) for code, sign, word in _STATES.values()}
 #: Many jobs, by how much of a host they used: -10 is hardly anything, -18 all of it.
 _MERGED: Final = -10
 _LEVELS: Final = "▁▂▃▄▅▆▇█"
@@ -50,15 +38,6 @@ _LEAST: Final = 20  #: columns for time
 _DAY_S: Final = 86_400
 _FEW_JOBS: Final = 2000  #: up to this many, drawing the chart twice costs nothing
 _LENGTHS: Final = 24  #: the default chart is this many median jobs long
-
-
-class ChartStyle(NamedTuple):
-    """Size and signs of the chart."""
-
-    width: int = 80
-    rows: int = 50  #: maximum; 0 for all
-    colours: int = 0  #: how many the screen has; 0: none
-    plain: bool = False  #: only ASCII
 
 
 class ChartRow(NamedTuple):
@@ -84,8 +63,8 @@ def chart(view: GanttView, begin: float, end: float, look: ChartStyle) -> list[s
         columns = max(look.width - left - 1, _LEAST)
         rows = list(folded(view, hosts, bars, begin, end, columns, together))
         shown = rows[: look.rows] if look.rows else rows
-    at_now = _column(now, begin, end, columns)
-    lines = list(_axis(begin, end, at_now if begin <= now < end else None, columns, left, look))
+    at_now = column_of(now, begin, end, columns)
+    lines = list(axis(begin, end, at_now if begin <= now < end else None, columns, left))
     lines += [f"{_padded(row.label, left, look)} " + _drawn(row.places, bars, together, look) for row in shown]
     if len(shown) < len(rows):
         lines.append(
@@ -100,11 +79,11 @@ def legend(look: ChartStyle, *, seen: Collection[int] = (), over: Collection[str
     dots = "..." if look.plain else "···"
     lines = [""]
     parts = ["|ID=== runs", "|ID--- planned", f"{dots} free", "/// may not be used"]
-    ends = {ENDED: "ended", FAILED: "failed or killed"}
+    ends = {KEPT: "kept", ENDED: "ended", FAILED: "failed or killed"}
     parts += [f"|ID{3 * sign} {word}" for sign, word in ends.items() if sign in over]
     if any(_LEAST_CODE < place <= _MERGED for place in seen):
         parts.append(f"{'123' if look.plain else '▂▄▆'} many jobs, merged")
-    signs = ((3 * sign, word) for code, (sign, word) in _SIGNS.items() if code in seen)
+    signs = ((3 * sign, word) for code, (sign, word) in SIGNS.items() if code in seen)
     parts += [f"{sign.strip() or '(empty)'} {word}" for sign, word in signs]
     if any(place <= _LEAST_CODE for place in seen):
         parts.append("|ID+ID*** jobs that share")
@@ -180,8 +159,8 @@ def _by_host(
     grid = [array("l", bytes(array("l").itemsize * len(edges))) for _ in range(columns)]
 
     def fill(since: float, until: float, run: Run, what: int, sharing: set[int]) -> None:
-        from_ = min(_column(since, begin, end, columns), columns - 1)
-        to = _column(until, begin, end, columns)
+        from_ = min(column_of(since, begin, end, columns), columns - 1)
+        to = column_of(until, begin, end, columns)
         if what > 0:
             to = max(to, from_ + 1)  # however short it is, it is seen
         first, last = bisect_left(edges, run[0]), bisect_left(edges, run[1] + 1)
@@ -214,14 +193,15 @@ def _background(view: GanttView, owners: list[HostResources]) -> Iterator[tuple[
         since = (now if past is not None else -inf) if not host.usable else inf
         if host.usable and host.available_until is not None:
             since = host.available_until.timestamp()
+        code = STATES.get(host.condition, (_NOT_USABLE,))[0]  # nothing is said of one that is automated
         for run in its:
-            yield since, inf, run, _NOT_USABLE
+            yield since, inf, run, code
             for closes, opens in view.closed.get(host.hours, ()):
                 yield closes.timestamp(), opens.timestamp(), run, _NOT_USABLE
     for span in past.states if past is not None else ():
-        if span.state in _STATES:
+        if span.state in STATES:
             for run in runs.get(span.host, ()):
-                yield span.start.timestamp(), span.end.timestamp(), run, _STATES[span.state][0]
+                yield span.start.timestamp(), span.end.timestamp(), run, STATES[span.state][0]
     for merged in past.merged if past is not None else ():
         cores = sum(high - low + 1 for low, high in runs.get(merged.host, ()))
         share = min(merged.cores / cores, 1.0) if cores else 1.0
@@ -263,17 +243,13 @@ def _spans(runs: list[tuple[int, int]]) -> str:
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in joined)
 
 
-def _column(moment: float, begin: float, end: float, columns: int) -> int:
-    if moment in (inf, -inf):
-        return columns if moment > 0 else 0
-    return min(max(round((moment - begin) / (end - begin) * columns), 0), columns)
-
-
 def _state(host: GanttHost) -> str:
     """Why the host is not usable, in parentheses; empty if it is."""
     if host.usable:
         return ""
     said = host.state if host.state != "alive" else "drain" if host.drain else "no runner"
+    if host.condition != "automated":
+        said = host.condition
     return f" ({said})"
 
 
@@ -292,8 +268,8 @@ def _drawn(places: tuple[int, ...], bars: list[Bar], together: SharedPlaces, loo
             parts.append(_painted(("." if look.plain else "·") * length, "2", look))
         elif what == _NOT_USABLE:
             parts.append(_painted("/" * length, "2", look))
-        elif what in _SIGNS:
-            parts.append(_painted(_SIGNS[what][0] * length, "2", look))
+        elif what in SIGNS:
+            parts.append(_painted(SIGNS[what][0] * length, INKS.get(what, "2"), look))
         elif what > _LEAST_CODE and what < 0:
             parts.append(_painted((_PLAIN_LEVELS if look.plain else _LEVELS)[_MERGED - what] * length, "36", look))
         elif what < 0:
@@ -348,49 +324,6 @@ def _padded(label: str, width: int, look: ChartStyle) -> str:
         text = cut(label, width - tail)[:-1] + ("~" if look.plain else "…")
         text += label[-tail:] if cells(label[-tail:]) <= tail else ""
     return text + " " * (width - cells(text))
-
-
-def _axis(begin: float, end: float, now: int | None, columns: int, left: int, look: ChartStyle) -> Iterator[str]:
-    """Local times above marks; and where now is."""
-    ticks = list(ticks_of(begin, end, columns))
-    labels, marks = [" "] * columns, [" "] * columns
-    for at, text in ticks:
-        if at + len(text) <= columns and all(each == " " for each in labels[max(at - 1, 0) : at + len(text) + 1]):
-            labels[at : at + len(text)] = text
-        marks[at] = "'"
-    if now is not None:
-        text = "v now"
-        at = min(now, columns - 1)
-        if at + len(text) > columns:
-            text = "now v"
-            at -= len(text) - 1
-        marks[at : at + len(text)] = text
-    yield f"{' ' * left} {''.join(labels)}".rstrip()
-    yield f"{' ' * left} {''.join(marks)}".rstrip()
-
-
-def ticks_of(begin: float, end: float, columns: int) -> Iterator[tuple[int, str]]:
-    """Round local times: column and text of each."""
-    span = end - begin
-    most = max(columns // 10, 1)
-    step = float(next((each for each in STEPS_S if span / each <= most), 0))
-    while not step or span / step > most:
-        step = (step or STEPS_S[-1]) * 10
-    offset = (datetime.fromtimestamp(begin).astimezone().utcoffset() or timedelta()).total_seconds()
-    number = -int(-(begin + offset) // step)
-    while (moment := number * step - offset) < end:
-        column = _column(moment, begin, end, columns)
-        if 0 <= column < columns:
-            yield column, _moment_text(datetime.fromtimestamp(moment), step)
-        number += 1
-
-
-def _moment_text(local: datetime, step: float) -> str:
-    if step >= 100 * _DAY_S:
-        return f"{local:%Y-%m-%d}"
-    if step >= _DAY_S or (local.hour, local.minute, local.second) == (0, 0, 0):
-        return f"{local:%a} {local.day} {local:%b}"
-    return f"{local:%H:%M:%S}" if step < 60 else f"{local:%H:%M}"
 
 
 def span_of(view: GanttView, since: float | None, until: float | None) -> tuple[float, float]:

@@ -29,7 +29,11 @@ def write_picture(picture: Picture, path: str) -> None:
     """Draw into a file, which appears complete or not at all. Raises `EnvironmentFault`."""
     from rota.pictures.rendering import rendered, suffix_of
 
-    data = rendered(picture, suffix_of(path))
+    write_file(rendered(picture, suffix_of(path)), path)
+
+
+def write_file(data: bytes, path: str) -> None:
+    """Write a file, which appears complete or not at all. Raises `EnvironmentFault`."""
     target = os.path.realpath(path)
     partial = f"{target}.{os.getpid()}.tmp"
     try:

@@ -33,6 +33,11 @@ _REASONS: Final = 4
 _REASON_AGE_S: Final = 10.0
 
 
+def next_refresh(begun: float, ended: float, *, is_gone: bool) -> float:
+    """When to ask again. A slow manager is spared; one that is gone answers nothing, and is looked for soon."""
+    return ended + EVERY_S if is_gone else begun + max(EVERY_S, (ended - begun) / _SHARE)
+
+
 class TableView(Struct, frozen=True):
     """Which tab, page, filter and job the user looks at."""
 
@@ -104,8 +109,7 @@ class Refresher(threading.Thread):
         while not self._over:
             begun = time.monotonic()
             self._try(self._refresh)
-            took = time.monotonic() - begun
-            self._serve(begun + max(EVERY_S, took / _SHARE))
+            self._serve(next_refresh(begun, time.monotonic(), is_gone=self._gone))
 
     def _serve(self, until: float) -> None:
         """Carry out actions until the next refresh is due or the view changes."""

@@ -13,7 +13,9 @@ from rota.errors import BadInput
 if TYPE_CHECKING:
     from rota.wire.views import JobView
 
-_SELECTOR: Final = re.compile(r"@.+|\d+(-\d+)?|(name|exit|older|user|host|group|queue|project)=.+|cmd~.+|last")
+_SELECTOR: Final = re.compile(
+    r"@.+|\d+(-\d+)?|(name|exit|older|user|host|group|queue|project|gang|pool)=.+|cmd~.+|last"
+)
 
 
 class Filter(Struct, frozen=True):

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from rota.cli.render.printing import print_err
-from rota.wire import messages as m
+from rota.wire import client_messages as m
 from rota.wire.failures import error_of
 
 if TYPE_CHECKING:

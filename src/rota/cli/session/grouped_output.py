@@ -15,7 +15,7 @@ from rota.spool import Spool, SpoolQueue
 
 if TYPE_CHECKING:
     from rota.client.blocking import Client
-    from rota.wire.messages import Chunk, Ended
+    from rota.wire.client_messages import Chunk, Ended
 
 #: With `--keep-order`, this much output of ended jobs is kept in memory.
 _HELD: Final = 16 << 20

@@ -16,7 +16,7 @@ from rota.cli.render.printing import print_err
 if TYPE_CHECKING:
     from rota.cli.session.submission import Submission
     from rota.client.blocking import Client
-    from rota.wire import messages as m
+    from rota.wire import client_messages as m
 
 _BEGUN: Final = ("running", "finishing", "suspended", "lost")
 _ENDED: Final = ("complete", "failed", "cancelled")
@@ -173,7 +173,7 @@ class Interactive:
         from rota.client.channels import Opening
         from rota.client.live_channel import LiveChannel
         from rota.errors import BadInput
-        from rota.wire import messages as m
+        from rota.wire import client_messages as m
 
         client = self._client()
         if client.job(self._job).state in (*_ENDED, "finishing"):

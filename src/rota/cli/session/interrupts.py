@@ -29,9 +29,11 @@ _WATCHED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """Context manager that queues signals until `take()`."""
+    """Context manager that queues signals until `take()`. Before a second one ends the process, `leaving` is
+    called."""
 
-    def __init__(self) -> None:
+    def __init__(self, leaving: Callable[[], None] = lambda: None) -> None:
+        self._leaving = leaving
         self.pending: int | None = None
         self.cancelling = False
         self._came_at = 0.0
@@ -53,6 +55,7 @@ class Interrupts:
         stuck = self.pending is not None and time.monotonic() - self._came_at > _STUCK_S
         if stuck or (self.cancelling and number != signal.SIGHUP):
             # The second signal: exit at once.
+            self._leaving()
             os._exit(128 + number)
         if self.pending is None:
             self.pending = number

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from rota.cli.session.interruptible_writer import InterruptibleWriter
 from rota.core.states import TERMINAL
-from rota.wire.messages import Chunk, Ended, Progress
+from rota.wire.client_messages import Chunk, Ended, Progress
 from rota.wire.missing_output import NOT_KEPT, mark
 
 if TYPE_CHECKING:

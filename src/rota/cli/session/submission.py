@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rota.client.blocking import Client
     from rota.client.scripts import Script
     from rota.client.starter import Starting
-    from rota.wire.messages import NewSpec
+    from rota.wire.client_messages import NewSpec
 
 
 class Submission:

@@ -13,7 +13,7 @@ from rota.cli.render.text import cut, harmless, width
 from rota.core.states import State
 from rota.errors import TimedOut
 from rota.units import about_duration
-from rota.wire.messages import Ended
+from rota.wire.client_messages import Ended
 from rota.wire.views import SettledView
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from functools import partial
 
 from rota.client.aio.jobs import JobOperations
 from rota.client.aio.manager import ManagerOperations
+from rota.client.aio.pipelines import PipelineOperations
 from rota.client.aio.site import SiteOperations
 from rota.client.aio.transport import aside
-from rota.client.aio.watching import WatchOperations
 from rota.client.endpoint import TIMEOUT, find, is_remote
 from rota.errors import NoManager
 from rota.home import Home
 
 
-class AsyncClient(JobOperations, WatchOperations, SiteOperations, ManagerOperations):
+class AsyncClient(JobOperations, PipelineOperations, SiteOperations, ManagerOperations):
     """A connection to a manager, with everything that it can be asked. Not for several threads at once."""
 
 

@@ -15,7 +15,7 @@ from rota.client.session import Added, AddOptions
 from rota.client.submission import Entry
 from rota.core.answers import Acted, WalltimeSet
 from rota.core.attempts.signal_names import signal_name
-from rota.wire import messages as m
+from rota.wire import client_messages as m
 from rota.wire import views
 
 
@@ -94,8 +94,8 @@ class JobOperations(AsyncConnection):
         return await self.act("retry", *selectors)
 
     async def remove(self, *selectors: Selector, cascade: bool = False, waiting: bool = False) -> Acted:
-        """Forget jobs that have ended, and with `waiting` those that wait; `cascade`: with everything that depends
-        on them. Of a selection the rest is kept; a job that is named by its id and cannot go is refused."""
+        """Forget jobs that have ended. `waiting`: also jobs that wait. `cascade`: also everything that depends on
+        them. Other jobs of a selection are kept. Raises if a job that is named by its id cannot be removed."""
         return await self.ask(calls.act("remove", words(selectors), cascade=cascade, waiting=waiting))
 
     async def would(self, verb: str, *selectors: Selector, cascade: bool = False, waiting: bool = False) -> Acted:

@@ -49,7 +49,7 @@ class ManagerOperations(AsyncConnection):
     async def backup(
         self, path: str, *, force: bool = False, progress: Callable[[float], None] | None = None
     ) -> views.BackupView:
-        """Have the manager copy its database to a new file, of which it is given the absolute path.
+        """Have the manager copy its database to a new file. `path` is absolute: the manager opens it.
         `force`: replace an old one. `progress` is told how much of the whole, 0 to 1, is done.
 
             (await manager.backup("/backups/rota.db")).jobs

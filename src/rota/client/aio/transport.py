@@ -15,7 +15,7 @@ from rota.client.calls import Call
 from rota.client.endpoint import TIMEOUT, Endpoint
 from rota.client.session import Conversation, Disconnected
 from rota.unix import short
-from rota.wire import messages as m
+from rota.wire import client_messages as m
 
 T = TypeVar("T")
 

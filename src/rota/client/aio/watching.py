@@ -11,8 +11,8 @@ from rota.client import calls
 from rota.client.aio.connection import AsyncConnection
 from rota.client.calls import Selector, StreamCall, words
 from rota.errors import NoManager, NotDone, TimedOut
+from rota.wire import client_messages as m
 from rota.wire import codec, views
-from rota.wire import messages as m
 
 if TYPE_CHECKING:
     from rota.client.execute import Executed

@@ -8,15 +8,15 @@ from functools import partial
 
 from rota.client.blocking.jobs import JobOperations
 from rota.client.blocking.manager import ManagerOperations
+from rota.client.blocking.pipelines import PipelineOperations
 from rota.client.blocking.site import SiteOperations
 from rota.client.blocking.transport import aside
-from rota.client.blocking.watching import WatchOperations
 from rota.client.endpoint import TIMEOUT, find, is_remote
 from rota.errors import NoManager
 from rota.home import Home
 
 
-class Client(JobOperations, WatchOperations, SiteOperations, ManagerOperations):
+class Client(JobOperations, PipelineOperations, SiteOperations, ManagerOperations):
     """A connection to a manager, with everything that it can be asked. Not for several threads at once."""
 
 

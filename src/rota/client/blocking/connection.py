@@ -11,7 +11,7 @@ from rota.client.calls import Call, StreamCall
 from rota.client.endpoint import Endpoint, slow_manager, unreachable
 from rota.client.session import READ, STARTS_ANEW_S, Flow, Redial
 from rota.errors import NoManager, NotDone
-from rota.wire import messages as m
+from rota.wire import client_messages as m
 
 T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741
@@ -23,13 +23,17 @@ class Connection(Transport):
     def connect(self) -> m.Welcome:
         """Make the connection (anew). A manager that starts anew at this moment is waited for."""
         self.close()
+        missed = False
         for wait in STARTS_ANEW_S:
             endpoint = self._endpoint()
             try:
                 return self._connected_to(endpoint)
             except NoManager as error:
                 if not isinstance(error, NotDone) and not endpoint.comes_back:
-                    raise
+                    # It may have come back since we tried: once more, where it is on this machine.
+                    if missed or not endpoint.path:
+                        raise
+                    missed = True
             self._pause(wait)
         return self._connected_to(self._endpoint())
 

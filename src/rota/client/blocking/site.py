@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from rota.client import calls, submission
 from rota.client.blocking.connection import Connection
 from rota.client.calls import SiteChange
-from rota.wire import messages as m
-from rota.wire import sums, views
+from rota.wire import client_messages as m
+from rota.wire import gang_views, pool_views, sums, views
 
 if TYPE_CHECKING:
     from rota.wire.gantt import GanttView
+    from rota.wire.usage_views import MachineUsageView
 
 
 class SiteOperations(Connection):
@@ -47,6 +48,14 @@ class SiteOperations(Connection):
         """All quotas, and who holds how much of each."""
         return self.ask(calls.quotas())
 
+    def pools(self, name: str = "") -> pool_views.PoolsView:
+        """Where jobs run: all pools in the order in which they are tried, or one."""
+        return self.ask(calls.pools(name))
+
+    def gang(self, name: str) -> gang_views.GangView:
+        """The newest gang of this name: its members with their states and hosts, and who is missing."""
+        return self.ask(calls.gang(name))
+
     def shares(self, *, queue: str = "") -> sums.SharesView:
         """How users and projects stand in queues that go by fair share, and why; in one if one is named."""
         return self.ask(calls.shares(queue=queue))
@@ -58,6 +67,15 @@ class SiteOperations(Connection):
             manager.set_site([("queue", "night", {"priority": 1}), ("queue", "old", None)])
         """
         return self.ask(calls.set_site(changes, about=about, base=base))
+
+    def node_ready(self, host: str = "") -> str:
+        """Say that a machine that is being provisioned is ready. Returns its name."""
+        return self.ask(calls.node_ready(host))
+
+    def provision_output(self, job: int, *, attempt: int = 0) -> list[tuple[int, str, bytes]]:
+        """(attempt, machine, output) of what provisioned the machines of a job, for its latest attempt or this
+        one."""
+        return self.ask(calls.provision_output(job, attempt))
 
     def learned(self, name: str = "") -> list[views.LearnedGroupView]:
         """What was learned about a learning group, with histograms, or (no name) about all."""
@@ -77,14 +95,30 @@ class SiteOperations(Connection):
         window: str = "",
         zone: str = "",
     ) -> sums.AccountingView:
-        """Who used what between two moments (Unix seconds), in windows that begin at multiples of `window_s`, or
-        in those of `window` (`hour`, `day`, `week`, `month`, `all` or a time such as `36h`) in a time zone."""
+        """Who used what between two moments (Unix seconds), in windows that begin at multiples of `window_s`.
+        `window` (`hour`, `day`, `week`, `month`, `all` or a time such as `36h`): in windows of this time zone."""
         call = calls.accounting(since=since, until=until, by=by, window_s=window_s, window=window, zone=zone)
         return self.ask(call)
 
     def usage(self, *, since: float | None = None, until: float | None = None) -> sums.UsageView:
         """How hosts spent their time between two moments (Unix seconds)."""
         return self.ask(calls.usage(since=since, until=until))
+
+    def machine_usage(
+        self,
+        *,
+        since: float | None = None,
+        until: float | None = None,
+        hosts: Iterable[str] = (),
+        by: str = "host",
+        window: str = "",
+        zone: str = "",
+    ) -> MachineUsageView:
+        """How machines spent their time between two moments (Unix seconds): by host, group or a property (empty:
+        all together), in one window or in several."""
+        return self.ask(
+            calls.machine_usage(since=since, until=until, hosts=hosts, by=by, window=window, zone=zone)
+        )
 
     def history(self, *, minutes: int = 60) -> sums.HistoryView:
         """How many jobs started and ended in each of the last minutes."""
@@ -97,3 +131,35 @@ class SiteOperations(Connection):
     def node(self, host: str) -> sums.NodeDetailView:
         """One host, with what it did lately."""
         return self.ask(calls.node(host))
+
+    def set_machines(
+        self,
+        *hosts: str,
+        condition: str | None = None,
+        reason: str | None = None,
+        owner: str | None = None,
+        groups: Iterable[str] | None = None,
+        provision_cmd: str | None = None,
+        now: bool = False,
+    ) -> list[str]:
+        """Change machines: their condition and its reason, owner, machine groups or provision command; what is
+        None stays. With `now`, jobs there are aborted."""
+        return self.ask(
+            calls.set_machines(
+                hosts,
+                condition=condition,
+                reason=reason,
+                owner=owner,
+                groups=groups,
+                provision_cmd=provision_cmd,
+                now=now,
+            )
+        )
+
+    def reserve_machine(self, host: str, *, seconds: float, when_free: bool = False) -> float | None:
+        """Reserve a machine for use by hand; until when (Unix seconds), or None: as soon as it is free."""
+        return self.ask(calls.reserve_machine(host, seconds=seconds, when_free=when_free))
+
+    def return_machine(self, host: str) -> None:
+        """Return a machine that was reserved by hand, or give up waiting for it."""
+        self.ask(calls.return_machine(host))

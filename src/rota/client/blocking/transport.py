@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 from rota.client.endpoint import TIMEOUT, Endpoint
 from rota.client.session import Conversation, Disconnected
 from rota.unix import short
-from rota.wire import messages as m
+from rota.wire import client_messages as m
 
 T = TypeVar("T")
 
@@ -70,8 +70,20 @@ class Transport:
         except TimeoutError:
             raise
         except OSError:
-            self.close()
-            raise Disconnected from None
+            if not self._has_unread():
+                self.close()
+                raise Disconnected from None
+            # The manager has closed the connection. What it said before that is read next: perhaps that it starts
+            # anew and has done nothing, so that this request is sent again.
+
+    def _has_unread(self) -> bool:
+        """Is there something to read from a connection that was closed? Never blocks."""
+        assert self._socket is not None
+        try:
+            self._socket.settimeout(0)
+            return bool(self._socket.recv(1, socket.MSG_PEEK))
+        except (OSError, ValueError):  # nothing; or it is TLS, of which nothing can be read without taking it
+            return False
 
     def _receive(self, timeout: float | None) -> bytes:
         """What has arrived, at least one byte. Raises `TimeoutError`, `Disconnected`."""

@@ -24,8 +24,7 @@ from rota.time_zones import local_seconds
 #: Part of the contract, but not supported in this version.
 # fmt: off
 LATER: Final = frozenset({
-    "pool", "prefer", "force_host", "reserve", "reserve_for", "gang_same", "provision", "call", "args",
-    "notify", "stage_in", "stage_out", "gang",
+    "call", "args", "notify", "stage_in", "stage_out",
 })
 # fmt: on
 

@@ -16,7 +16,7 @@ from rota.core.fields.after import Dependency
 from rota.core.fields.table import CHANGEABLE, FIELDS
 from rota.core.fields.values import check_command
 from rota.errors import BadInput
-from rota.wire.messages import NewAfter, SpecChange
+from rota.wire.client_messages import NewAfter, SpecChange
 
 #: Name → why it cannot be changed, and what to do, where that is no field.
 _OTHERS: Final = {

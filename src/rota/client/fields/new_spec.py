@@ -9,7 +9,7 @@ from rota.client.fields.fields import Wanted
 from rota.client.job_keys import hash_in
 from rota.core.fields.limits import WantedLimit
 from rota.core.fields.table import IN_SPEC
-from rota.wire.messages import NewSpec, NewUse
+from rota.wire.client_messages import NewSpec, NewUse
 
 _NAME_OF: Final = {field.spec_name: field.name for field in IN_SPEC}
 _POSITIONS: Final = {name: position for position, name in enumerate(NewSpec.__struct_fields__)}

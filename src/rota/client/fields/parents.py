@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rota.core.fields.after import OfCommand, Span
-from rota.wire.messages import NewAfter
+from rota.wire.client_messages import NewAfter
 
 
 def sent_parent(parent: int | str | Span | OfCommand) -> NewAfter:

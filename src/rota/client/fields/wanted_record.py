@@ -62,3 +62,13 @@ class WantedRecord(Struct, frozen=True, kw_only=True):
     allow_unsatisfiable: bool = False
     given: tuple[str, ...] = ()  #: fields of `LEARNED` that the user gave
     interactive: bool = False
+    pool: str = ""  #: where it must run; empty: in the first pool with room
+    gang: str = ""  #: jobs of one submission with the same gang begin together, or none does
+    gang_same: str = ""  #: property that must have one value on all hosts of the gang
+    gang_share: bool = False  #: members may be on the same host
+    on_member_failure: str = ""  #: what becomes of the other members; empty: kill
+    prefer: str = ""  #: property expression: such resources first
+    force_host: str = ""  #: the one host, whatever its condition and the request say
+    provision: str = ""  #: what its machines must be made into before it begins; empty: nothing
+    reserve: str = ""  #: when it keeps its machines after the run; empty: never
+    reserve_for: float | None = None

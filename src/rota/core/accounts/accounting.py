@@ -164,6 +164,23 @@ def account_attempt(
         count_start(turn, job, started_at)  # its start was not reported before
 
 
+def account_hold(
+    turn: Turn, use: History, owner: tuple[str, str, str], *, cpus: int, since: float, until: float
+) -> None:
+    """Account for machines that an ended job has kept: used and given, though not asked for as time of the job."""
+    start, end = micros(since), micros(until)
+    if end <= start:
+        return
+    spread(turn.changes.accounts, owner, start, end, cpus, "used")
+    spread(turn.changes.accounts, owner, start, end, cpus, "given")
+    at = max(start, end - _KEPT_US)
+    while at < end:
+        later = min(end, (at // HOUR_US + 1) * HOUR_US)
+        held = cpus * (later - at) / _CORE_S
+        use.add((owner[0], owner[1]), held, held, at / 1e6)
+        at = later
+
+
 def _spread_use(use: History, spec: Spec, start: int, end: int, cpus: int, lent: int) -> None:
     """The same for fair share, which has no steps: hour by hour."""
     owner = (spec.user, spec.project)

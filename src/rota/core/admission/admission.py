@@ -13,6 +13,7 @@ from rota.core.admission.rule_facts import ADMINISTRATOR, ANY_USER, SubmissionCo
 from rota.core.admission.rulebook import Admitted, Rulebook
 from rota.core.jobs.job import Job, Spec
 from rota.core.machines.hosts import site_now
+from rota.core.pools.registry import names as pool_names
 from rota.core.states import WAITING
 from rota.core.world import World
 from rota.errors import BadInput
@@ -51,6 +52,8 @@ class Admission:
     def admit(self, spec: Spec, *, admin: bool = False, before: Spec | None = None) -> Admitted:
         """See `Rulebook.admit`. `before`: the former specification of a job that is modified."""
         book = self.rulebook()
+        if spec.force_host and not admin:
+            self._refuse_forced(spec)
         by = self._by(book, spec, admin=admin, before=before)
         found = self._known.get((spec, by))
         if found is None:
@@ -58,6 +61,19 @@ class Admission:
                 self._known.clear()
             found = self._known[spec, by] = book.admit(spec, by)
         return found
+
+    def _refuse_forced(self, spec: Spec) -> None:
+        """Raise `BadInput` unless the host that is forced belongs to this user or a group of the user."""
+        record = self._world.site["host"].get(spec.force_host) or {}
+        groups = (self._world.site["machine_group"].get(name) or {} for name in record.get("groups") or ())
+        users = {record.get("owner"), *(user for group in groups for user in group.get("users") or ())}
+        if spec.user not in users:
+            raise BadInput(
+                f"only its owner, its groups and administrators may force jobs onto host '{spec.force_host}'",
+                field="force_host",
+                hint="leave it out, or ask an administrator",
+                code="denied",
+            )
 
     def _by(self, book: Rulebook, spec: Spec, *, admin: bool, before: Spec | None = None) -> SubmissionContext:
         groups = self._groups.of(spec.user) if book.asks_for_unix_groups else ()
@@ -76,7 +92,7 @@ class Admission:
     def rulebook(self) -> Rulebook:
         if self._book is None or self._version != self._world.site_version:
             self._version = self._world.site_version
-            self._book = Rulebook(self._world.site, system=self._system)
+            self._book = Rulebook(self._world.site, system=self._system, pools=pool_names(self._world))
             self._known.clear()
         return self._book
 

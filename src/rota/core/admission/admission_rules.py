@@ -63,6 +63,7 @@ class JobFacts(Struct, frozen=True, kw_only=True):
     wheres: tuple[str, ...] = ()  #: expressions of the groups of its request
     unix_group: tuple[str, ...] = ()  #: the user's Unix groups on the manager's host
     admin: bool = False  #: submitted by an administrator
+    pool: str = ""  #: empty: not given
 
 
 class AdmissionRule(Struct, frozen=True, kw_only=True):

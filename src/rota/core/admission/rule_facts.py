@@ -67,6 +67,7 @@ def facts_of(
         wheres=tuple(where for where in wheres if where),
         unix_group=by.unix_groups,
         admin=by.admin,
+        pool=spec.pool,
     )
 
 
@@ -103,6 +104,7 @@ def respecified(spec: Spec, facts: JobFacts) -> Spec:
         given=tuple(word for word in ("mem", "disk", "time") if word in facts.given),
         request=request,
         where=facts.where if spec.where == "" or facts.where != _where(spec) else spec.where,
+        pool=facts.pool,
     )
     wish = spec.wrote or _wrote(spec)
     return msgspec.structs.replace(found, wrote=None if wish == _wrote(found) else wish)

@@ -17,6 +17,7 @@ from rota.errors import BadInput
 from rota.plan.language import expression
 from rota.plan.language.retry_codes import retry_codes
 from rota.plan.language.type_parser import parse_types
+from rota.pool_names import is_pool_name
 from rota.units import format_duration, format_size, parse_duration, parse_size
 
 ACTIONS: Final = ("default", "cap", "set", "reject")
@@ -104,6 +105,12 @@ def _where(value: object) -> str:
     return expression.text(expression.parse(value))
 
 
+def _pool(value: object) -> str:
+    if not (name := _filled(value)) or not is_pool_name(name):
+        raise BadInput("must be the name of a pool", hint="write it like local; see 'rota pool list'")
+    return name
+
+
 def _words(value: object) -> tuple[str, ...]:
     """Patterns: a list, or one text."""
     words = [value] if isinstance(value, str) else value
@@ -149,11 +156,12 @@ FIELDS: Final[dict[str, tuple[Reader, tuple[str, ...]]]] = {
     "retries": (_whole(10_000), ("cap", "set")),
     "retry_on": (_codes, ("default", "set")),
     "where": (_where, ("default", "set")),
+    "pool": (_pool, ("default", "set")),
 }
 
 #: Condition → the parser of its value.
 CONDITIONS: Final[dict[str, Reader]] = {
-    **dict.fromkeys(("user", "unix_group", "queue", "project", "group", "name", "type", "uses"), _words),
+    **dict.fromkeys(("user", "unix_group", "queue", "project", "group", "name", "type", "uses", "pool"), _words),
     "where": _words,
     **dict.fromkeys(("interactive", "reservation", "system", "admin"), _flag),
     **{f"{field}_over": FIELDS[field][0] for field in ("walltime", "cpus", "mem", "disk", "time", "gpus")},

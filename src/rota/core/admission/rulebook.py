@@ -5,6 +5,7 @@ Rules look at specifications, never at single jobs, so what many jobs share is j
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
@@ -48,7 +49,8 @@ class Judged(Struct, frozen=True, kw_only=True):
 class Rulebook:
     """Queues and rules as records of a site have them."""
 
-    def __init__(self, records: Records, *, system: bool = False) -> None:
+    def __init__(self, records: Records, *, system: bool = False, pools: Collection[str] | None = None) -> None:
+        """`pools`: the names of all pools; None: they are not known here, and any is taken."""
         self.queues: dict[str, Queue] = queues_of(records)
         self.rules: list[AdmissionRule] = rules_of(records)
         self.counts_reservations = any(_COUNTED in rule.match for rule in self.rules)
@@ -56,6 +58,7 @@ class Rulebook:
         self._levels = levels_of(records)
         self._walltimes = {name: s for name, queue in self.queues.items() if (s := queue.walltime_s) is not None}
         self._system = system
+        self._pools = pools
         self._plain = self._find_plain()
 
     def _find_plain(self) -> dict[str, str]:
@@ -86,6 +89,7 @@ class Rulebook:
         return first
 
     def _judge(self, spec: Spec, reservations: int, by: SubmissionContext) -> Judged:
+        self._check_pool(spec)
         found = spec = agreed(spec)
         facts = facts_of(spec, reservations=reservations, system=self._system, by=by)
         verdict = judge(self.rules, facts, queue_walltimes=self._walltimes, levels=self._levels)
@@ -99,6 +103,7 @@ class Rulebook:
             _refuse_exemption(spec, by)
             rejected_by = verdict.rejected_by
             refuse(verdict)
+            self._check_pool(found)
             found = agreed(found)
             if found.interactive and found.retries:  # its user is not there for another attempt
                 found = msgspec.structs.replace(found, retries=0)
@@ -110,7 +115,7 @@ class Rulebook:
 
     def admit(self, spec: Spec, by: SubmissionContext = ANY_USER) -> Admitted:
         """The specification as it is taken in. Raises `BadInput` if it is invalid or refused."""
-        if not (spec.request or spec.types or spec.where or spec.interactive) and spec.at is None:
+        if not (spec.request or spec.types or spec.where or spec.interactive or spec.pool) and spec.at is None:
             queue = self._plain.get(spec.queue)
             if queue is not None:
                 check_spec(spec)
@@ -142,6 +147,12 @@ class Rulebook:
         return msgspec.structs.replace(
             verdict, facts=msgspec.structs.replace(facts, priority=most), steps=(*verdict.steps, step)
         )
+
+    def _check_pool(self, spec: Spec) -> None:
+        """Raise `BadInput` if there is no such pool."""
+        if spec.pool and self._pools is not None and spec.pool not in self._pools:
+            names = ", ".join(self._pools)
+            raise BadInput(f"there is no pool '{spec.pool[:64]}'", field="pool", hint=f"use one of {names}")
 
     def check_queue(self, spec: Spec, *, stays_in: str = "") -> None:
         """Raise `BadInput` if there is no such queue, or if it is closed and the job is not in it yet."""

@@ -10,11 +10,13 @@ from typing import Any
 import msgspec
 
 from rota.core.jobs.job import Spec
+from rota.core.pools.delegable import delegated
 from rota.errors import BadInput
 from rota.plan.language.request_parser import parse_request
 from rota.plan.language.type_parser import check_reservation, parse_types
 from rota.plan.policy.policy import BESTEFFORT
 from rota.plan.size import CORE
+from rota.pool_names import is_delegated
 
 
 def agreed(spec: Spec) -> Spec:
@@ -25,6 +27,8 @@ def agreed(spec: Spec) -> Spec:
     if spec.queue != "default" or spec.types:
         spec = _besteffort(spec)
     _check_size(spec)
+    if is_delegated(spec.pool):
+        return delegated(spec)
     if spec.types or spec.at is not None:
         _check_terms(spec)
     return spec

@@ -9,6 +9,7 @@ import msgspec
 
 from rota.core.accounts.accounting import account_attempt, count_start
 from rota.core.attempts.leases import Finished, HeldLease, LeaseRef, Phase, Started
+from rota.core.attempts.missed_behaviours import with_missed
 from rota.core.attempts.parts import await_parts, close_parts, lease_hosts, silent_hosts
 from rota.core.attempts.reported_times import in_lease, timed
 from rota.core.attempts.seats import adopt_seat, close_seat, count_unseated
@@ -28,6 +29,7 @@ from rota.core.jobs.outcome import Outcome
 from rota.core.jobs.reason_texts import sentence
 from rota.core.jobs.retry import delay_s, longest_delay_s, may_retry, next_attempt_text, reservation_over
 from rota.core.learning.estimate import learn
+from rota.core.machines.machine_use import job_began, job_left
 from rota.core.rows import EndRow, StartRow, VoidRow
 from rota.core.states import State
 from rota.core.turn import Turn
@@ -59,7 +61,11 @@ def start_attempt(world: World, turn: Turn, job: Job, started: Started) -> None:
         move(world, job, State.RUNNING)
     turn.changes.starts.append(StartRow(job.id, job.attempt, started_at, started.pid, started.seat))
     count_start(turn, job, started_at)
-    adopt_seat(world, world.runners[lease.runner], started.seat, job)
+    runner = world.runners[lease.runner]
+    job_began(world, job, runner.host)
+    for attempt_started in world.points.attempt_started:
+        attempt_started(world, turn, job)
+    adopt_seat(world, runner, started.seat, job)
     world.placement.started(started.seat, turn.mono)
     turn.effects.append(NotifyStarted(job.id, job.attempt, lease.runner))
 
@@ -82,7 +88,7 @@ def revive(world: World, turn: Turn, job: Job) -> None:
     if job.kill:
         job.reason = Reason("kill_requested", "being killed")
     elif lease.broken:
-        job.reason = Reason("lost", lease.broken)
+        job.reason = Reason(lease.broken_code, lease.broken)
     else:
         if job.preempted and (job.reason is None or job.reason.code != "container"):
             job.reason = Reason("preempted", f"being ended for {job_name_text(job.preempted)}")
@@ -122,8 +128,13 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
     if outcome.by_wall_clock:
         turn.note(job.id, job.attempt, "clock", "its end was not observed; its time is by the wall clock")
     if lease.broken and outcome.reason == "kill_requested":
-        outcome = msgspec.structs.replace(outcome, reason="lost", message=lease.broken)
+        outcome = msgspec.structs.replace(outcome, reason=lease.broken_code, message=lease.broken)
+    if outcome.reason == "lost":
+        outcome = with_missed(outcome, job.spec)
     become = _fate(job, lease, outcome)
+    if become is Fate.FAILED:
+        for judged in world.points.judged:
+            become = judged(world, job, outcome) or become
     at_walltime = become is Fate.COMPLETE and outcome.reason == "walltime"
     if at_walltime:
         # Being stopped at its walltime is no failure of the command.
@@ -198,6 +209,9 @@ def _judge(world: World, turn: Turn, job: Job, become: Fate, outcome: Outcome) -
         over = reservation_over(world, job, turn.wall)
         return AttemptEnd(State.FAILED, failed, "" if over else "exit 99 of an idempotent job", outcome)
     job.tries += 1
+    if failed.code == "provision":  # another machine is tried at once
+        again = _is_retried(world, turn, job, outcome, failed.code)
+        return AttemptEnd(State.FAILED, failed, failed.message if again else "", outcome)
     state = State.DELAYED if _is_retried(world, turn, job, outcome, failed.code) else State.FAILED
     return AttemptEnd(state, failed, "", outcome)
 
@@ -296,7 +310,12 @@ def _leave_runner(world: World, job: Job) -> str:
 
 
 def _drop_lease(world: World, turn: Turn, job: Job, *, host: str, ended: bool) -> None:
-    world.placement.released(host, job.need, job=job.id, ended_at=turn.mono if ended else None)
+    for keeps in world.points.keeps_room:
+        if keeps(world, job):
+            break
+    else:
+        world.placement.released(host, job.need, job=job.id, ended_at=turn.mono if ended else None)
+    job_left(world, job, host)
     job.lease = None
     for dropped in world.points.lease_dropped:
         dropped(world, turn, job)
@@ -310,7 +329,11 @@ def job_name_text(job: int) -> str:
 
 
 def _is_retried(world: World, turn: Turn, job: Job, outcome: Outcome, code: str) -> bool:
-    if not may_retry(job, outcome, code):
+    retries = may_retry(job, outcome, code)
+    for retried in world.points.retried:
+        if (verdict := retried(world, job, code, outcome)) is not None:
+            retries = verdict and job.tries <= job.spec.retries
+    if not retries:
         return False
     return not reservation_over(world, job, turn.wall + longest_delay_s(job.spec.backoff_s, job.tries))
 

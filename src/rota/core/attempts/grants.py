@@ -13,8 +13,12 @@ from rota.core.attempts.parts import add_parts, lease_hosts, with_runners
 from rota.core.attempts.preparation import go_on, must_prepare
 from rota.core.attempts.seats import take_lease, take_seat
 from rota.core.effects import SendWork
+from rota.core.gangs.gang_state import chosen
 from rota.core.jobs.job import Lease
 from rota.core.learning.estimate import resize
+from rota.core.machines.hold_records import Holds
+from rota.core.machines.machine_use import job_took
+from rota.core.machines.provision_records import Provisions
 from rota.core.rows import AttemptRow
 from rota.core.site.plan_facts import inform
 from rota.core.states import State
@@ -24,7 +28,7 @@ from rota.plan.placement.decisions import Opened, Placed
 
 
 def grant_leases(world: World, turn: Turn) -> None:
-    """Ask the placement which jobs begin now, and lease them. Those that begin together do so in one batch."""
+    """Ask the placement which jobs begin now, and lease them. All that begin now are sent in one batch."""
     if world.paused:
         return
     again = _seats_for_unseated(world, turn)
@@ -60,6 +64,12 @@ def _lease(world: World, turn: Turn, placed: Placed, work: dict[str, SendWork]) 
     others = lease_hosts(given) if given is not None else ()
     if others:
         world.use(PartIndex)
+    if job.spec.gang:
+        chosen(world, job)
+    if job.spec.provision:
+        world.use(Provisions)
+    if job.spec.reserve:
+        world.use(Holds)
     # The seat of a withheld lease is withheld with it: a runner gives back a seat without work.
     preparations = world.points.preparation
     withheld = seat if preparations and not noop and must_prepare(world, job, given) else None
@@ -82,6 +92,7 @@ def _lease(world: World, turn: Turn, placed: Placed, work: dict[str, SendWork]) 
     if given is not None and given.size != job.size:
         job.learned = given.size
     take_lease(runner, job)
+    job_took(world, job, placed.host)
     size = msgspec.json.encode(job.learned).decode() if job.learned is not None else None
     what = msgspec.json.encode(given).decode() if given is not None else None
     turn.changes.attempts.append(

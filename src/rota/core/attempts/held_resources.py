@@ -1,4 +1,4 @@
-"""The cores held by running attempts, counted in one place for all views.
+"""The cores held by attempts and by ended jobs, counted in one place for all views.
 
 Memory is not counted here: a suspended attempt keeps everything but its cores.
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from rota.core.attempts.parts import all_leased
 from rota.core.attempts.suspension_phases import has_given_up
 from rota.core.jobs.job import Job
+from rota.core.machines.provision_records import Provisions
 from rota.core.world import World
 from rota.plan.size import CORE
 
@@ -20,6 +21,15 @@ def holders(world: World) -> Iterator[tuple[Job, str]]:
     for job, host in all_leased(world):
         if job.lease is not None and job.lease.started_at is not None:
             yield job, host
+
+
+def provisioned_for(world: World) -> Iterator[tuple[Job, str]]:
+    """Every job whose machines are being made ready for it, with its first host: it holds them already."""
+    found = world.find(Provisions)
+    for id in sorted(found.jobs) if found is not None else ():
+        job = world.jobs[id]
+        if job.lease is not None:
+            yield job, world.runners[job.lease.runner].host
 
 
 def cores_held(job: Job, host: str) -> dict[str, int]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from rota.core.jobs.job import Job, Lease
 from rota.core.jobs.outcome import Outcome
 
 
@@ -71,6 +70,17 @@ class NodeFault(Struct, frozen=True, array_like=True, gc=False):
     message: str
 
 
+class JobProgress(Struct, frozen=True, array_like=True, gc=False):
+    """How far an attempt says that it has come."""
+
+    job: int
+    attempt: int
+    token: int
+    done: float
+    of: float | None = None  #: how much there is to do; None: not known
+    text: str = ""
+
+
 class Paused(Struct, frozen=True, array_like=True, gc=False):
     """All processes of an attempt at a runner are frozen, or run (again)."""
 
@@ -90,8 +100,3 @@ class Finished(Struct, frozen=True, array_like=True, gc=False):
     token: int
     seat: int
     outcome: Outcome
-
-
-def ref_of(job: Job, lease: Lease) -> tuple[int, int, int]:
-    """(job, attempt, token): the name of the job's lease."""
-    return job.id, job.attempt, lease.token

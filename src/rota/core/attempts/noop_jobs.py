@@ -18,6 +18,7 @@ from rota.core.effects import NotifyStarted
 from rota.core.feature import Feature
 from rota.core.jobs.job import Job, Lease
 from rota.core.jobs.outcome import Outcome
+from rota.core.machines.machine_use import job_began, job_took
 from rota.core.rows import AttemptRow, StartRow
 from rota.core.states import State
 from rota.core.turn import Turn
@@ -72,6 +73,8 @@ def begin_noop(world: World, turn: Turn, job: Job, host: str, given: Given) -> N
     job.lease = Lease(token=token, runner=runner.id, leased_at=turn.wall, given=given, started_at=turn.wall)
     job.learned = given.size
     take_lease(runner, job)
+    job_took(world, job, host)
+    job_began(world, job, host)
     size, what = msgspec.json.encode(given.size).decode(), msgspec.json.encode(given).decode()
     turn.changes.attempts.append(
         AttemptRow(job.id, job.attempt, token, runner.id, host, turn.wall, job.spec_id, size, what)

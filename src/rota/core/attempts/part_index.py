@@ -10,5 +10,5 @@ class PartIndex:
 
     def __init__(self) -> None:
         self.at: dict[str, set[int]] = {}  #: host → jobs with a part there
-        self.closing: set[int] = set()  #: jobs whose attempt has ended and whose parts have not
+        self.closing: set[int] = set()  #: jobs whose attempt has ended while some parts are open
         self.moved: set[int] = set()  #: jobs with a part at another runner than the one asked first

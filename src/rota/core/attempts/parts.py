@@ -16,7 +16,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from rota.core.attempts.leases import LeaseRef, PartOpened, ref_of
+from rota.core.attempts.lease_refs import ref_of
+from rota.core.attempts.leases import LeaseRef, PartOpened
 from rota.core.attempts.part_index import PartIndex
 from rota.core.attempts.preparation import go_on
 from rota.core.effects import CloseParts, SendParts

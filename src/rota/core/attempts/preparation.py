@@ -6,7 +6,7 @@ job over several hosts. Meanwhile the lease is withheld, and so is its seat.
 
 from __future__ import annotations
 
-from rota.core.attempts.leases import ref_of
+from rota.core.attempts.lease_refs import ref_of
 from rota.core.effects import SendWork
 from rota.core.jobs.job import Job
 from rota.core.states import State

@@ -14,8 +14,9 @@ import msgspec
 
 from rota.core.answers import Acted
 from rota.core.attempts.attempt import leased_job
-from rota.core.attempts.grant_indexes import Extensions, Suspensions
-from rota.core.attempts.leases import LeaseRef, Paused, ref_of
+from rota.core.attempts.grant_indexes import Expiries, Extensions, Suspensions
+from rota.core.attempts.lease_refs import ref_of
+from rota.core.attempts.leases import LeaseRef, Paused
 from rota.core.attempts.noop_jobs import is_noop
 from rota.core.attempts.part_index import PartIndex
 from rota.core.attempts.parts import job_of_part, store_parts
@@ -37,7 +38,7 @@ from rota.core.jobs.job import Job, Lease, Reason
 from rota.core.rows import GivenRow
 from rota.core.states import State
 from rota.core.turn import Turn
-from rota.core.world import Runner, World, move, write
+from rota.core.world import Runner, World, acted_on, move, write
 from rota.plan.placement.given import Given, Pause
 from rota.plan.placement.leases import Away
 
@@ -57,14 +58,15 @@ def on_jobs_suspended(world: World, turn: Turn, event: JobsSuspended) -> None:
     """Suspend running jobs. A job that was told to resume goes back to being suspended."""
     changed: list[int] = []
     unchanged: list[int] = []
-    for id in event.jobs:
+    for id in acted_on(world, "suspend", event.jobs):
         job = world.jobs.get(id)
-        done = job is not None and _suspend(world, turn, job, keep=event.keep, user=event.by.user)
+        done = job is not None and suspend_job(world, turn, job, keep=event.keep, user=event.by.user)
         (changed if done else unchanged).append(id)
     turn.effects.append(SendReply(event.by, Acted(changed, unchanged)))
 
 
-def _suspend(world: World, turn: Turn, job: Job, *, keep: bool, user: str) -> bool:
+def suspend_job(world: World, turn: Turn, job: Job, *, keep: bool, user: str) -> bool:
+    """Suspend a running job; `keep`: its cores stay its own. False: it cannot be."""
     lease = job.lease
     if lease is None or job.kill or job.preempted or lease.ended is not None:
         return False
@@ -108,14 +110,15 @@ def on_jobs_resumed(world: World, turn: Turn, event: JobsResumed) -> None:
     """Resume suspended jobs: at once if they kept their cores, else when the plan gives them back."""
     changed: list[int] = []
     unchanged: list[int] = []
-    for id in event.jobs:
+    for id in acted_on(world, "resume", event.jobs):
         job = world.jobs.get(id)
-        done = job is not None and _resume(world, turn, job, user=event.by.user)
+        done = job is not None and resume_job(world, turn, job, user=event.by.user)
         (changed if done else unchanged).append(id)
     turn.effects.append(SendReply(event.by, Acted(changed, unchanged)))
 
 
-def _resume(world: World, turn: Turn, job: Job, *, user: str) -> bool:
+def resume_job(world: World, turn: Turn, job: Job, *, user: str) -> bool:
+    """Resume a suspended job. False: it is not suspended."""
     lease = job.lease
     if lease is None or job.kill or job.preempted:
         return False
@@ -172,7 +175,7 @@ def take_suspension_reports(world: World, turn: Turn, runner: Runner, reports: I
         else:
             frozen.discard(runner.host)
             if pause_of(lease).phase == FREEZING and each.message:
-                _cannot_be_frozen(world, turn, job, lease)
+                resume_unconfirmed(world, turn, job, lease)
             elif not frozen:
                 _all_thawed(world, turn, job, lease, at)
 
@@ -234,8 +237,8 @@ def _all_thawed(world: World, turn: Turn, job: Job, lease: Lease, at: float) -> 
     world.placement.move_end(job.id, at + left_s(job, lease, at), turn.wall, force=True)
 
 
-def _cannot_be_frozen(world: World, turn: Turn, job: Job, lease: Lease) -> None:
-    """Part of the job cannot be frozen, so all of it goes on."""
+def resume_unconfirmed(world: World, turn: Turn, job: Job, lease: Lease) -> None:
+    """Part of the job is not known to stand still, so all of it goes on."""
     change_grant(world, turn, job, pause=msgspec.structs.replace(pause_of(lease), phase=THAWING))
     _send_order(world, turn, job, lease)
 
@@ -299,6 +302,8 @@ def index_attempt(world: World, job: Job, lease: Lease) -> None:
             extensions.jobs.add(job.id)
         else:
             extensions.jobs.discard(job.id)
+    if (expiries := world.find(Expiries)) is not None:
+        expiries.changed.add(job.id)
 
 
 def restore_suspension(world: World, job: Job, lease: Lease) -> None:

@@ -9,17 +9,18 @@ from math import floor
 
 from rota.core.answers import WalltimeSet
 from rota.core.attempts.grant_indexes import Extensions
-from rota.core.attempts.leases import ref_of
+from rota.core.attempts.lease_refs import ref_of
 from rota.core.attempts.suspension import change_grant
 from rota.core.attempts.suspension_phases import pause_of, suspended_s, walltime_of
 from rota.core.effects import ChangeWalltime, SendReply
 from rota.core.events import RunnerJoined, WalltimeAsked
 from rota.core.feature import Feature
 from rota.core.jobs.job import Job, Lease
+from rota.core.machines.holds import extend_hold
 from rota.core.site.plan_facts import inform
-from rota.core.states import State
+from rota.core.states import TERMINAL, State
 from rota.core.turn import Turn
-from rota.core.world import Runner, World
+from rota.core.world import Runner, World, acted_on
 from rota.errors import BadInput, NotFound
 from rota.units import format_duration
 
@@ -30,6 +31,8 @@ _LEAST_S = 1.0
 def on_walltime_asked(world: World, turn: Turn, event: WalltimeAsked) -> None:
     """Change the walltime of a running job. Raises `BadInput` if it does not run, or has run longer already."""
     job = world.jobs.get(event.job)
+    if (job is None or job.state in TERMINAL) and extend_hold(world, turn, event):
+        return
     if job is None:
         raise NotFound(
             f"job {event.job} has ended or does not exist", hint="list running jobs: rota jobs state=running"
@@ -52,9 +55,25 @@ def on_walltime_asked(world: World, turn: Turn, event: WalltimeAsked) -> None:
     asked = f"{format_duration(wanted)} in all asked for by {event.by.user}{', by force' if event.force else ''}"
     turn.note(job.id, job.attempt, "walltime", asked)
     _grant(world, turn, job, lease, wanted, force=event.force)
+    for id in acted_on(world, "walltime", [job.id]):
+        if id != job.id:
+            _change_with(world, turn, world.jobs[id], event)
     assert lease.given is not None
     granted = lease.given.walltime_s or wanted
     turn.effects.append(SendReply(event.by, WalltimeSet(job.id, granted, lease.given.more_s, old)))
+
+
+def _change_with(world: World, turn: Turn, job: Job, event: WalltimeAsked) -> None:
+    """Change the walltime of a job that ends together with the one that the event is about, if possible."""
+    lease = job.lease
+    if job.state is not State.RUNNING or lease is None or lease.started_at is None:
+        return
+    old = walltime_of(job, lease)
+    wanted = event.seconds + (old or 0.0 if event.relative else 0.0)
+    if (old is None and event.relative) or wanted <= turn.wall - lease.started_at - suspended_s(lease, turn.wall):
+        return
+    turn.note(job.id, job.attempt, "walltime", f"changed with that of job {event.job} by {event.by.user}")
+    _grant(world, turn, job, lease, wanted, force=event.force)
 
 
 def _grant(world: World, turn: Turn, job: Job, lease: Lease, wanted: float, *, force: bool) -> None:
@@ -63,7 +82,9 @@ def _grant(world: World, turn: Turn, job: Job, lease: Lease, wanted: float, *, f
     began = lease.started_at + pause_of(lease).before_s
     if world.placement.planner is not None:
         inform(world, turn.wall)
-    granted = world.placement.move_end(job.id, began + wanted, turn.wall, force=force) - began
+    # A hold that is planned follows the walltime.
+    after_s = job.spec.reserve_for_s or 0.0 if job.spec.reserve == "always" else 0.0
+    granted = world.placement.move_end(job.id, began + wanted + after_s, turn.wall, force=force) - began - after_s
     if granted >= wanted - 0.01:
         granted = wanted
     else:
@@ -78,6 +99,20 @@ def _grant(world: World, turn: Turn, job: Job, lease: Lease, wanted: float, *, f
         turn.effects.append(ChangeWalltime(lease.runner, ref_of(job, lease), granted))
         rest = f"; {format_duration(more_s)} more when that breaks no promise" if more_s else ""
         turn.note(job.id, job.attempt, "walltime", f"its walltime is {format_duration(granted)} now{rest}")
+
+
+def lengthen(world: World, turn: Turn, job: Job, more_s: float, *, why: str) -> None:
+    """Give a running job, and the gang members that end with it, more walltime, as far as no promise breaks."""
+    for id in acted_on(world, "walltime", [job.id]):
+        each = world.jobs[id]
+        lease = each.lease
+        if each.state is not State.RUNNING or lease is None or lease.started_at is None:
+            continue
+        old = walltime_of(each, lease)
+        if old is not None:
+            turn.note(id, each.attempt, "walltime", f"{format_duration(more_s)} more {why}")
+            pending_s = lease.given.more_s if lease.given is not None else 0.0
+            _grant(world, turn, each, lease, old + max(more_s, pending_s), force=False)
 
 
 def grant_pending(world: World, turn: Turn) -> None:

@@ -1,7 +1,7 @@
 """The ledger of bugs: which ones were met, and what is left out because of them. It is stored with every entry.
 
-Bugs of another version count no more, and neither do those before `rota manager resume`. Safe mode alone lasts
-until that, whatever the version.
+`rota manager resume` and another version let everything be tried again: earlier bugs count no more. Only safe mode
+outlasts a change of the version.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from rota.core.bugs.identity import entry_of, fingerprint
+from rota.core.bugs.identity import Report, entry_of, fingerprint, tells_of_starts
+from rota.core.bugs.kinds import HOST_EVENTS, kind_at, kind_of
 from rota.core.bugs.undecided import Undecided
-from rota.core.events import EntrySetAside, Event, RunnerReported, RunnerSettled
+from rota.core.events import EntrySetAside, Event, RunnerJoined, RunnerReported
 from rota.errors import Bug
 
 #: Key of `Changes.meta`.
@@ -31,12 +32,7 @@ _OFTEN: Final = 3
 _WINDOW_S: Final = 600.0
 
 #: Events that nobody asked for and that come again by themselves: like what happens outside of any handler.
-_OUTSIDE: Final = frozenset(
-    {
-        *("TimerFired", "ClockMoved", "RunnerJoined", "RunnerParted", "RunnerIdled", "LibraryGrew"),
-        *("HostAppeared", "HostHealed", "HostFenced", "PowerCommandEnded"),
-    }
-)
+_OUTSIDE: Final = HOST_EVENTS | {"TimerFired", "ClockMoved", "LibraryGrew"}
 
 
 class BugRecord(Struct, frozen=True, omit_defaults=True):
@@ -67,6 +63,10 @@ class Ledger(Struct, frozen=True, omit_defaults=True):
     runners: frozenset[str] = frozenset()  #: runners whose reports are decided entry by entry
     entries: frozenset[str] = frozenset()  #: entries of reports that are set aside
     frozen: frozenset[int] = frozenset()  #: jobs that are left out of all decisions
+    #: (job, attempt) of leases of jobs that are or were frozen: their runners have forgotten them, though they may
+    #: have been executed
+    doubtful: frozenset[tuple[int, int]] = frozenset()
+    by_kind: dict[str, int] = {}  #: like `total`, by `core.bugs.kinds`
 
     @property
     def screens(self) -> bool:
@@ -91,16 +91,19 @@ def resumed(ledger: Ledger, *, version: str, at: float = 0.0, keep_safe_mode: bo
         version=version,
         since=at or ledger.since,
         safe_mode=ledger.safe_mode if keep_safe_mode else "",
+        doubtful=ledger.doubtful,
+        by_kind=ledger.by_kind,
     )
 
 
 def with_effect_bug(ledger: Ledger, record: BugRecord) -> Ledger:
     """A bug in carrying something out. One that was met before is counted only."""
+    ledger = _counted(ledger, kind_at(record.place))
     for last in ledger.records:
         if last.effect and (last.place, last.error) == (record.place, record.error):
             record = msgspec.structs.replace(record, times=last.times + 1)
             others = tuple(each for each in ledger.records if each is not last)
-            return msgspec.structs.replace(ledger, records=(*others, record), total=ledger.total + 1)
+            return msgspec.structs.replace(ledger, records=(*others, record))
     return _noted(ledger, record)
 
 
@@ -119,10 +122,14 @@ def with_bug(
     mark = "" if event is None else fingerprint(event)
     error = f"{type(cause).__name__}: {cause}"
     record = BugRecord(at, bug.place, error, trace[-_TRACE:], mark, version, ready_s, story=story)
-    ledger = _noted(ledger, record)
+    ledger = _noted(_counted(ledger, kind_of(event, bug.place)), record)
     if isinstance(event, EntrySetAside):
-        return msgspec.structs.replace(ledger, frozen=ledger.frozen | {event.job})
-    if isinstance(event, RunnerReported | RunnerSettled) and (entry := _to_look_at(ledger, event)) is not None:
+        return msgspec.structs.replace(
+            ledger,
+            frozen=ledger.frozen | {event.job},
+            doubtful=ledger.doubtful | {(event.job, event.lease.attempt)},
+        )
+    if isinstance(event, Report) and (entry := _to_look_at(ledger, event)) is not None:
         if entry:
             return msgspec.structs.replace(ledger, entries=ledger.entries | {entry})
         return msgspec.structs.replace(ledger, runners=ledger.runners | {event.runner})
@@ -152,17 +159,22 @@ def is_outside(record: BugRecord) -> bool:
     return not record.effect and (not record.event or record.event.partition(" ")[0] in _OUTSIDE)
 
 
-def _to_look_at(ledger: Ledger, event: RunnerReported | RunnerSettled) -> str | None:
+def _to_look_at(ledger: Ledger, event: Report) -> str | None:
     """The entry to set aside after a bug in a report; empty: it is to be decided entry by entry from now on; None:
     it is neither, for what is left of it has no entries."""
     if event.runner not in ledger.runners:
-        return ""
+        return None if isinstance(event, RunnerJoined) and not tells_of_starts(event) else ""
     return (entry_of(event) or None) if isinstance(event, RunnerReported) else None
 
 
 def _noted(ledger: Ledger, record: BugRecord) -> Ledger:
     records = (*ledger.records, record)[-_MOST:]
-    return msgspec.structs.replace(ledger, records=records, total=ledger.total + 1, version=record.version)
+    return msgspec.structs.replace(ledger, records=records, version=record.version)
+
+
+def _counted(ledger: Ledger, kind: str) -> Ledger:
+    by_kind = ledger.by_kind | {kind: ledger.by_kind.get(kind, 0) + 1}
+    return msgspec.structs.replace(ledger, total=ledger.total + 1, by_kind=by_kind)
 
 
 def is_quarantined(ledger: Ledger, event: Event) -> bool:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from rota.core.attempts.signal_names import signal_name
 from rota.core.fields import after, array, behaviours, limits, moments, request, values
 from rota.core.fields.field import Kind
+from rota.core.fields.kind_builders import optional, same, texts, unless_empty, within
 from rota.core.jobs.report_groups import MOST as MOST_GROUPS
 from rota.core.jobs.report_groups import first_of, names_of
 from rota.errors import BadInput
@@ -22,74 +22,10 @@ from rota.units import MAX_BYTES, MAX_SECONDS, about_size, format_duration
 
 #: The year 5138.
 _LATEST: Final = 1e11
+#: Bytes of what machines are made into: it travels in an environment variable.
+MAX_PROVISION: Final = 32_768
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 _ENDS: Final = ", ".join(f"`{code}`" for code in RETRY_CODES)
-
-
-def _same(parse: Callable[[object, bool], Any]) -> Callable[[Any], None]:
-    """A check by the parser: it must leave the value as it is."""
-
-    def check(value: Any) -> None:
-        if parse(value, False) != value:
-            raise BadInput("is not in its usual form", hint="write it as 'rota show --json' does")
-
-    return check
-
-
-def _within(low: float, high: float, *, above: bool = False) -> Callable[[Any], None]:
-    """A check of bounds, which refuses NaN; `above`: the lower one is too low."""
-
-    def check(value: float) -> None:
-        if not low <= value <= high or (above and value == low):
-            raise BadInput("out of range", hint=f"give {'more than' if above else 'from'} {low:g} to {high:g}")
-
-    return check
-
-
-def optional(kind: Kind, *, word: str = "") -> Kind:
-    """The same kind, also accepting null in JSON, or this word: no value."""
-    parse, check, shown, text = kind.parse, kind.check, kind.shown, kind.text
-
-    def parse_or_none(value: object, *context: Any) -> Any:
-        return None if value is None or (word and value == word) else parse(value, *context)
-
-    return msgspec.structs.replace(
-        kind,
-        type=f"{kind.type} | None",
-        parse=parse_or_none,
-        check=lambda value: None if value is None else check(value),
-        view=f"{kind.view} | None" if kind.view else "",
-        shown=None if shown is None else lambda value: None if value is None else shown(value),
-        text=lambda value: "" if value is None else text(value),
-        none=word,
-    )
-
-
-def _texts(parse: Callable[[object, bool], Any], check: Callable[[Any], object], doc: str, metavar: str) -> Kind:
-    """Several texts."""
-    return Kind(
-        type="tuple[str, ...]", doc=doc, parse=parse, check=check, metavar=metavar, view="list[str]", shown=list,
-        text=", ".join,
-    )  # fmt: skip
-
-
-def count(low: int, high: int) -> Kind:
-    """A whole number from low to high."""
-    doc = f"whole number from {low} to {high:,}"
-    return Kind(type="int", doc=doc, parse=values.count(low, high), check=_within(low, high), metavar="N")
-
-
-def choice(*words: str) -> Kind:
-    """One of these words, or none of them."""
-    parse = values.choice(*words)
-    known = [f"`{word}`" for word in words]
-    return Kind(
-        type="str",
-        doc=f"{', '.join(known[:-1])} or {known[-1]}",
-        parse=parse,
-        check=lambda value: value and parse(value, False),
-        metavar="|".join(words),
-    )
 
 
 # ------------------------------------------------------------------ texts and flags
@@ -112,13 +48,13 @@ FLAG: Final = Kind(
     type="bool", doc="true or false", parse=values.flag, check=lambda value: value, metavar="",
     text=lambda value: "yes" if value else "",
 )  # fmt: skip
-TEXT: Final = Kind(type="str", doc="text", parse=values.label, check=_same(values.label))
-PROJECT: Final = Kind(type="str", doc="text", parse=values.project, check=_same(values.project))
-PATH: Final = Kind(type="str", doc="path of a file", parse=values.path, check=_same(values.path), metavar="PATH")
+TEXT: Final = Kind(type="str", doc="text", parse=values.label, check=same(values.label))
+PROJECT: Final = Kind(type="str", doc="text", parse=values.project, check=same(values.project))
+PATH: Final = Kind(type="str", doc="path of a file", parse=values.path, check=same(values.path), metavar="PATH")
 DIRECTORY: Final = Kind(type="str", doc="text", parse=values.path, check=_check_directory, metavar="DIR")
 GROUPS: Final = Kind(type="str", doc="text", parse=values.groups, check=_check_groups, shown=first_of)
 LEARNING_GROUP: Final = Kind(
-    type="str", doc="text", parse=values.learning_group, check=_same(values.learning_group), metavar="NAME"
+    type="str", doc="text", parse=values.learning_group, check=same(values.learning_group), metavar="NAME"
 )
 ENVIRONMENT: Final = Kind(
     type="tuple[tuple[str, str], ...]",
@@ -129,20 +65,45 @@ ENVIRONMENT: Final = Kind(
 )
 
 
-def _check_pattern(value: str) -> None:
-    if value:  # else Rota keeps the output
-        behaviours.pattern(value, False)
-
-
 PATTERN: Final = Kind(
     type="str",
     doc="name of a file, from the job's directory, with `%j` id, `%A` array, `%a` index, `%x` name, `%u` user, "
     "`%N` host, `%%` percent sign",
     parse=behaviours.pattern,
-    check=_check_pattern,
+    check=unless_empty(behaviours.pattern),
     metavar="FILE",
     view="str | None",
     shown=lambda value: value or None,
+)
+
+
+def _provision(value: object, text: bool) -> str:
+    if value is None or value == "none":
+        return ""
+    if not isinstance(value, str) or not value.strip() or "\0" in value or len(value.encode()) > MAX_PROVISION:
+        raise BadInput(
+            "must be a command, or a name that the provision command of a node understands",
+            hint=f"write it as one text of at most {MAX_PROVISION} bytes",
+        )
+    return value
+
+
+def _check_provision(value: str) -> None:
+    if value and _provision(value, False) != value:
+        raise BadInput("is not in its usual form", hint="write it as 'rota show --json' does")
+
+
+PROVISION: Final = Kind(
+    type="str",
+    doc="text: what the machines must be made into, given to the `provision_cmd` of each node, or a command that "
+    'runs on nodes without one; null or `"none"`: nothing',
+    parse=_provision,
+    check=_check_provision,
+    metavar="COMMAND",
+    view="str | None",
+    shown=lambda value: value or None,
+    text=lambda value: value or "",
+    none="none",
 )
 
 
@@ -187,17 +148,17 @@ JOB_KEY: Final = msgspec.structs.replace(
 
 _TIME_DOC: Final = 'time: `"90s"`, `"2m"`, `"1h30m"`, `"2d"`, `"12:00:00"`, `"1-12:00:00"`'
 DURATION: Final = Kind(
-    type="float", doc=_TIME_DOC, parse=values.duration, check=_within(0, MAX_SECONDS), metavar="TIME",
+    type="float", doc=_TIME_DOC, parse=values.duration, check=within(0, MAX_SECONDS), metavar="TIME",
     text=format_duration,
 )  # fmt: skip
 POSITIVE_DURATION: Final = msgspec.structs.replace(
-    DURATION, parse=values.positive_duration, check=_within(0, MAX_SECONDS, above=True)
+    DURATION, parse=values.positive_duration, check=within(0, MAX_SECONDS, above=True)
 )
 SIZE: Final = Kind(
     type="int",
     doc='size: `"500M"`, `"4G"`, `"1.5T"` (powers of 1024)',
     parse=values.size,
-    check=_within(0, MAX_BYTES - 1),
+    check=within(0, MAX_BYTES - 1),
     metavar="SIZE",
     text=about_size,
 )
@@ -206,7 +167,7 @@ CPUS: Final = Kind(
     type="int",
     doc="number, 0 or more, in steps of 0.01",
     parse=values.cpus,
-    check=_within(0, values.MAX_CPUS * CORE),
+    check=within(0, values.MAX_CPUS * CORE),
     metavar="N",
 )
 
@@ -236,17 +197,54 @@ MOMENT: Final = Kind(
 # ------------------------------------------------------------------ what the planner reads
 
 
-def _check_queue(value: str) -> None:
-    if value:  # else the rules of the site choose
-        request.queue(value, False)
-
-
 QUEUE: Final = Kind(
     type="str",
     doc="name of a queue, as `rota queue list` shows them; QUEUES are always there",
     parse=request.queue,
-    check=_check_queue,
+    check=unless_empty(request.queue),
     metavar="NAME",
+)
+
+
+POOL: Final = Kind(
+    type="str",
+    doc="name of a pool, as `rota pool list` shows them; `local` and `nodes` are always there. null or "
+    '`"none"`: the first with room',
+    parse=request.pool,
+    check=unless_empty(request.pool),
+    metavar="NAME",
+    none="none",
+)
+
+
+GANG: Final = Kind(
+    type="str",
+    doc="name of a gang: letters, digits and `.` `_` `-`; null: none",
+    parse=request.gang,
+    check=unless_empty(request.gang),
+    metavar="NAME",
+    view="str | None",
+    shown=lambda value: value or None,
+    text=lambda value: value or "",
+)
+
+
+PROPERTY: Final = msgspec.structs.replace(
+    GANG,
+    doc="name of a property, such as `switch`; null: none",
+    parse=request.property_name,
+    check=unless_empty(request.property_name),
+    metavar="PROPERTY",
+)
+
+
+HOST: Final = msgspec.structs.replace(
+    GANG,
+    doc='name of a host; null or `"none"`: any',
+    parse=request.host,
+    check=unless_empty(request.host),
+    metavar="HOST",
+    none="none",
 )
 
 
@@ -311,7 +309,7 @@ DEPENDENCIES: Final = Kind(
     check=lambda value: value,
     metavar="IDS",
 )
-DEP_GROUPS: Final = _texts(
+DEP_GROUPS: Final = texts(
     after.dependency_groups,
     _check_dep_groups,
     "list, or text with commas, of the groups that others may wait for",
@@ -337,7 +335,7 @@ LIMITS: Final = Kind(
     view="list[str]",
     shown=lambda uses: [str(use) for use in uses],
 )
-BEHAVIOURS: Final = _texts(
+BEHAVIOURS: Final = texts(
     behaviours.behaviours,
     behaviours.check_behaviours,
     'list of `"run: CMD"`, `"cleanup"`, `"remove"`, or of `{"run": "CMD"}`, `{"cleanup": true}`, `{"remove": '
@@ -358,7 +356,7 @@ def _check_retry_on(value: tuple[str, ...]) -> None:
 
 
 RETRY_ON: Final = optional(
-    _texts(
+    texts(
         _retry_on,
         _check_retry_on,
         f"list, or text with commas, of {_ENDS}: the reasons after which an attempt is retried; null: all but "

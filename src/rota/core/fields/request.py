@@ -11,12 +11,16 @@ from typing import Final
 from rota.core.fields.moments import LocalTime, parse_moment
 from rota.core.fields.values import kind, plain_text, shown
 from rota.errors import BadInput
+from rota.pool_names import is_pool_name
 
 MAX_ALTERNATIVES: Final = 32
 MAX_TYPES: Final = MAX_ALTERNATIVES
 MAX_TEXT: Final = 4096
 
 _QUEUE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_ROLE: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_PROPERTY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,254}")
 _NONE: Final = "none"
 
 
@@ -28,6 +32,57 @@ def queue(value: object, text: bool) -> str:
             f"'{shown(name)}' cannot be a queue; names have letters, digits and . _ - (at most 64)",
             hint="give the name of a queue",
         )
+    return name
+
+
+def pool(value: object, text: bool) -> str:
+    """The name of a pool; `none` or null means the first with room. Raises `BadInput`."""
+    if value is None or value == _NONE:
+        return ""
+    name = plain_text(value)
+    if not is_pool_name(name):
+        raise BadInput(
+            f"'{shown(name)}' cannot be a pool; names have small letters, digits and dashes (at most 32)",
+            hint="give the name of a pool; see 'rota pool list'",
+        )
+    return name
+
+
+def gang(value: object, text: bool) -> str:
+    """The name of a gang; null means none. Raises `BadInput`."""
+    if value is None:
+        return ""
+    name = plain_text(value)
+    if not _ROLE.fullmatch(name):
+        raise BadInput(
+            f"'{shown(name)}' cannot be a gang; names have letters, digits and . _ - (at most 128)",
+            hint="give a name such as web-and-db",
+        )
+    return name
+
+
+def is_role(name: str) -> bool:
+    """Can a member of a gang have this name?"""
+    return _ROLE.fullmatch(name) is not None
+
+
+def property_name(value: object, text: bool) -> str:
+    """The name of a property; null means none. Raises `BadInput`."""
+    if value is None:
+        return ""
+    name = plain_text(value)
+    if not _PROPERTY.fullmatch(name):
+        raise BadInput(f"'{shown(name)}' cannot be a property", hint="give one of 'rota property list'")
+    return name
+
+
+def host(value: object, text: bool) -> str:
+    """The name of a host; `none` or null means any. Raises `BadInput`."""
+    if value is None or value == _NONE:
+        return ""
+    name = plain_text(value)
+    if not _HOST.fullmatch(name):
+        raise BadInput(f"'{shown(name)}' cannot be a host", hint="give one of 'rota node list'")
     return name
 
 

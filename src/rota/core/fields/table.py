@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rota.core.fields.declared import adding, attempts, labels, learning, resources, waiting
+from rota.core.fields.declared import adding, attempts, gangs, labels, learning, resources, waiting
 from rota.core.fields.field import JobField
 
 _ALL: Final = (
@@ -13,6 +13,7 @@ _ALL: Final = (
     *waiting.FIELDS,
     *learning.FIELDS,
     *attempts.FIELDS,
+    *gangs.FIELDS,
     *adding.FIELDS,
 )
 #: Every field of a job besides `cmd`, in the order of the help.

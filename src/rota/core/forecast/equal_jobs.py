@@ -11,7 +11,15 @@ from operator import attrgetter
 from typing import Final
 
 from rota.core.forecast.capacity import CORELESS, core_width, limit_units, most_at_once, units
-from rota.core.forecast.expectation import AHEAD, FAR, NO_ESTIMATE, Expected, ForecastSnapshot, Unknown
+from rota.core.forecast.expectation import (
+    AHEAD,
+    ELSEWHERE,
+    FAR,
+    NO_ESTIMATE,
+    Expected,
+    ForecastSnapshot,
+    Unknown,
+)
 from rota.core.forecast.job_durations import JobDurations
 from rota.core.jobs.job import Job
 from rota.core.site.limits import openings
@@ -19,6 +27,7 @@ from rota.core.states import State
 from rota.plan.forecast.waiting_jobs import FAR_S, Commitment, EqualJobs, Key, Stretch
 from rota.plan.placement.explanation import Waiting
 from rota.plan.size import CORE, Size
+from rota.pool_names import is_delegated
 
 #: A job class with several report groups is cut into at most this many runs.
 _MOST_RUNS: Final = 16
@@ -150,6 +159,8 @@ class EqualJobRuns:
     ) -> PlacedJobs:
         need = job_class.need
         width, trouble = (job_class.width, None) if job_class.width else core_width(self._taken, need.size)
+        if is_delegated(need.pool):
+            trouble = ELSEWHERE
         uses = []
         for use in need.limits:
             limit = self._taken.limits.get(use.name)

@@ -47,6 +47,7 @@ NO_ESTIMATE: Final = Unknown(
 OVERDUE: Final = Unknown("overdue", "it has run for longer than such jobs do, and it has no walltime")
 AHEAD: Final = Unknown("no_estimate", "the ends of the jobs before it are not known")
 NO_ROOM: Final = Unknown("no_resources", "no host that is there now could run it")
+ELSEWHERE: Final = Unknown("pool", "it begins when the engine of its pool has started a runner")
 FAR: Final = Unknown("far", "not within ten years")
 NEW: Final = Unknown("new", "it was added a moment ago")
 MANY: Final = Unknown("many", "too many jobs wait for others to say when each of them begins")

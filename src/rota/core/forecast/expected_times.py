@@ -27,7 +27,7 @@ from rota.core.forecast.expectation import (
 from rota.core.forecast.job_durations import JobDurations
 from rota.core.jobs.dependencies import verdict
 from rota.core.jobs.job import Job, Parent
-from rota.core.states import LEASED, LIVE, State
+from rota.core.states import LEASED, LIVE, TERMINAL, State
 from rota.core.world import World
 from rota.plan.forecast import planned_jobs
 from rota.plan.forecast.waiting_jobs import Forecast, Stretch
@@ -78,6 +78,15 @@ class Expectations:
         if job.state not in LIVE:
             return Expected()
         return Expected(unknown=self._taken.stopped or NEW)
+
+    def left_s(self, job: Job) -> float | None:
+        """How long this job will run yet, from now or from its start; None: unknown."""
+        if job.state in (State.BLOCKED, *TERMINAL):
+            return 0.0  # it does not run
+        if job.lease is None:
+            return self._durations.whole_s(job)
+        end = self._durations.leased(job).end
+        return None if end is None else end - self.wall
 
     def end_of(self, jobs: Iterable[Job]) -> tuple[float | None, Unknown | None]:
         """The end of the last of these jobs, or why it is unknown. Jobs that wait for a person are left out."""

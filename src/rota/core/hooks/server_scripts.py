@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from rota.core.attempts.leases import ref_of
+from rota.core.attempts.lease_refs import ref_of
 from rota.core.effects import RunServerScript, StopServerScript
 from rota.core.hooks.hook_records import Epilogue, ScriptState, StoredHooks
 from rota.core.jobs.job import AttemptEnd, Job, Lease, Reason
@@ -37,7 +37,7 @@ def begin_prologue(world: World, turn: Turn, job: Job) -> None:
     job.reason = Reason("server_prologue", "the prologue on the manager's host runs")
     world.use(ScriptState).running.add(job.id)
     host = world.runners[lease.runner].host
-    turn.effects.append(RunServerScript(PROLOGUE, *ref_of(job, lease), _about(job, lease, host)))
+    turn.effects.append(RunServerScript(PROLOGUE, *ref_of(job, lease), about_job(job, lease, host)))
 
 
 def forget_prologue(world: World, turn: Turn, job: Job) -> None:
@@ -74,7 +74,7 @@ def begin_epilogue(world: World, turn: Turn, job: Job, ended: AttemptEnd, host: 
     hooks, outcome, lease = world.use(ScriptState), ended.outcome, job.lease
     if not hooks.epilogue or lease is None or (outcome is None and not hooks.prologue):
         return
-    about = _about(job, lease, host)
+    about = about_job(job, lease, host)
     # The script is told how the attempt ended, not whether the job is tried again.
     word = "voided" if outcome is None else "failed" if ended.state is State.DELAYED else ended.state.label
     about["ROTA_OUTCOME"] = word
@@ -120,8 +120,8 @@ def restore_hooks(world: World, restart: Restart) -> None:
         hooks.epilogues = {(each.job, each.attempt): each for each in kept.epilogues}
 
 
-def _about(job: Job, lease: Lease, host: str) -> dict[str, str]:
-    """The variables that describe a job to a script."""
+def about_job(job: Job, lease: Lease, host: str) -> dict[str, str]:
+    """The variables that describe a job to a script of the site."""
     spec, given = job.spec, lease.given
     nodes = given.nodes if given is not None and given.nodes else ((host, 0),)
     promised = given.promised if given is not None else None

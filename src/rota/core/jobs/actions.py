@@ -5,17 +5,19 @@ Each changes the jobs that it can, and answers which it did and did not change. 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heappush
 
 from rota.core.answers import Acted
 from rota.core.attempts.attempt import end_attempt, void_attempt
-from rota.core.attempts.leases import ref_of
+from rota.core.attempts.lease_refs import ref_of
 from rota.core.attempts.noop_jobs import end_noop, is_noop
 from rota.core.attempts.part_events import part_shut
 from rota.core.attempts.parts import await_parts, forget_part, is_silent, jobs_with_part
 from rota.core.attempts.seats import vacate_seat
 from rota.core.effects import CloseParts, KillAttempts, NotifyReopened, SendReply
 from rota.core.events import DeathConfirmed, JobsHeld, JobsKilled, JobsReleased, JobsRetried
+from rota.core.gangs.gang_state import gang_of, open_members
 from rota.core.jobs.allowed_actions import can_hold, can_kill, can_release
 from rota.core.jobs.dependencies import end_job, enter_waiting, propagate, register_dependencies, waiting_state
 from rota.core.jobs.job import Job, Lease, Reason
@@ -24,14 +26,14 @@ from rota.core.jobs.retry import next_attempt_text, reservation_over
 from rota.core.machines.runners import retire_idle
 from rota.core.states import RETRYABLE, State
 from rota.core.turn import Turn
-from rota.core.world import World, dequeue, move, reopen, write
+from rota.core.world import World, acted_on, dequeue, move, reopen, write
 
 
 def on_jobs_killed(world: World, turn: Turn, event: JobsKilled) -> None:
     """Kill jobs: waiting ones are cancelled at once, leased ones when nothing of them is left."""
     changed, unchanged = [], []
     kills: dict[str, list[tuple[int, int, int]]] = {}
-    for id in event.jobs:
+    for id in acted_on(world, "kill", event.jobs):
         job = world.jobs.get(id)
         if not can_kill(job):
             unchanged.append(id)
@@ -88,6 +90,17 @@ def _kill(
     kills.setdefault(lease.runner, []).append((job.id, job.attempt, lease.token))
 
 
+def kill_jobs(world: World, turn: Turn, jobs: Iterable[int], *, why: str) -> None:
+    """Kill these jobs, which have leases, unless they are being killed."""
+    kills: dict[str, list[tuple[int, int, int]]] = {}
+    for id in jobs:
+        job = world.jobs[id]
+        if job.lease is not None and not job.kill:
+            turn.note(id, job.attempt, "kill", why)
+            _kill(world, turn, job, job.lease, f"being killed: {why}", kills)
+    turn.effects.extend(KillAttempts(runner, leases) for runner, leases in kills.items())
+
+
 def cancel(world: World, turn: Turn, job: Job, reason: Reason) -> None:
     """Cancel a waiting job."""
     if job.state is State.READY:
@@ -98,7 +111,7 @@ def cancel(world: World, turn: Turn, job: Job, reason: Reason) -> None:
 def on_jobs_held(world: World, turn: Turn, event: JobsHeld) -> None:
     """Hold waiting jobs: they do not start until they are released."""
     changed, unchanged = [], []
-    for id in event.jobs:
+    for id in acted_on(world, "hold", event.jobs):
         job = world.jobs.get(id)
         if not can_hold(job):
             unchanged.append(id)
@@ -120,7 +133,7 @@ def on_jobs_held(world: World, turn: Turn, event: JobsHeld) -> None:
 def on_jobs_released(world: World, turn: Turn, event: JobsReleased) -> None:
     """Release held jobs. One with a delay that is not over is delayed again."""
     changed, unchanged = [], []
-    for id in event.jobs:
+    for id in acted_on(world, "release", event.jobs):
         job = world.jobs.get(id)
         if not can_release(job):
             unchanged.append(id)
@@ -159,6 +172,8 @@ def reopen_for_retry(world: World, turn: Turn, id: int, loaded: Job | None, *, b
     job = world.jobs.get(id) or loaded
     if job is None or job.state not in RETRYABLE or world.outcome(id) != job.state or world.is_replaced(id):
         return False
+    if job.spec.gang and _others_hold_leases(world, job):
+        return False
     if id not in world.jobs:
         world.jobs[id] = job
         world.keys.setdefault(job.key, id)
@@ -167,6 +182,12 @@ def reopen_for_retry(world: World, turn: Turn, id: int, loaded: Job | None, *, b
     turn.note(id, job.attempt, "retried", f"{why} by {by}")
     enter_waiting(world, turn, job, register_dependencies(world, job))
     return True
+
+
+def _others_hold_leases(world: World, job: Job) -> bool:
+    """Does a member of its gang still run, so that it could not begin with it?"""
+    gang = gang_of(world, job)
+    return any(each.lease is not None for each in open_members(world, gang))
 
 
 def on_death_confirmed(world: World, turn: Turn, event: DeathConfirmed) -> None:

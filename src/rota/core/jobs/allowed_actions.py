@@ -8,7 +8,7 @@ from typing import Final, TypeGuard
 from rota.core.answers import Acted
 from rota.core.jobs.job import Job
 from rota.core.states import HOLDABLE, RETRYABLE, TERMINAL, State
-from rota.core.world import World
+from rota.core.world import World, acted_on
 
 
 def can_kill(job: Job | None) -> TypeGuard[Job]:
@@ -36,7 +36,7 @@ def would_change(world: World, verb: str, jobs: Iterable[int]) -> Acted:
     changed: list[int] = []
     unchanged: list[int] = []
     can = _CAN.get(verb)
-    for id in jobs:
+    for id in acted_on(world, verb, list(jobs)) if can is not None else jobs:
         if verb == "retry":
             yes = world.outcome(id) in RETRYABLE and not world.is_replaced(id)
         else:

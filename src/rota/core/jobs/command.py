@@ -93,10 +93,10 @@ def shell_line(cmd: Command) -> str:
 
 def brief(cmd: Command) -> str:
     """A command for a row of a table: a script by its name and arguments, other long text by its first line."""
-    if not any("\n" in text for text in texts_of(cmd)):
-        return shell_line(cmd)
     if isinstance(cmd, str):
         return _first_line(cmd)
+    if not any("\n" in text for text in texts_of(cmd)):
+        return shell_line(cmd)
     called = _script_call(texts_of(cmd))
     return shell_line(["script", *called] if called else [_first_line(text) for text in texts_of(cmd)])
 

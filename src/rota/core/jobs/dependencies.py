@@ -71,10 +71,24 @@ def register_dependencies(world: World, job: Job) -> State:
 
 
 def waiting_state(world: World, job: Job) -> State:
-    """Return READY, DEPENDENT or BLOCKED, according to the job's parents."""
+    """Return READY, DEPENDENT or BLOCKED, according to the job's parents and those of its companions."""
+    for companions in world.points.waits_with:
+        if others := companions(world, job):
+            if any(world.blocked_by.get(id) for id in others):
+                return State.BLOCKED
+            return State.DEPENDENT if any(world.unmet_parents.get(id) for id in others) else State.READY
     if world.blocked_by.get(job.id):
         return State.BLOCKED
     return State.DEPENDENT if world.unmet_parents.get(job.id) else State.READY
+
+
+def with_companions(world: World, jobs: dict[int, None]) -> dict[int, None]:
+    """These jobs, and all that wait with them: a change of one may concern all."""
+    for companions in world.points.waits_with:
+        for id in list(jobs):
+            if (job := world.jobs.get(id)) is not None:
+                jobs |= dict.fromkeys(each for each in companions(world, job) if each in world.jobs)
+    return jobs
 
 
 def enter_waiting(world: World, turn: Turn, job: Job, state: State) -> None:
@@ -116,7 +130,10 @@ def propagate(world: World, turn: Turn, jobs: Iterable[Job], *, groups: Iterable
     released: dict[int, Job] = {}
     while pending:
         parent = pending.pop()
-        for child in update_dependents(world, parent):
+        children = update_dependents(world, parent)
+        if world.points.waits_with:
+            children = with_companions(world, children)
+        for child in children:
             job = world.jobs[child]
             was = job.state
             if was not in _MOVABLE:
@@ -218,6 +235,8 @@ def _never(world: World, parent: Parent, child: int) -> bool:
 
 
 def _why_blocked(world: World, job: Job) -> Reason:
+    if job.id not in world.blocked_by:
+        return Reason("gang", f"another member of gang '{job.spec.gang}' is blocked")
     parent = min(world.blocked_by[job.id], key=str)
     if isinstance(parent, str):
         condition = next(after.condition for after in job.after if after.parent == parent)
@@ -279,9 +298,9 @@ def mark_outdated(turn: Turn, job: Job, why: str) -> None:
     """A parent came (back) after the job was leased: the attempt counts, but the job must run again.
 
     Recorded by clearing `ready_at`. A parent that was merely retried is no reason, nor is any parent for a job
-    with `live=false`.
+    with `live=false` or for a member of a gang, which cannot run again without the others.
     """
-    if job.state in LEASED and job.spec.live and job.ready_at is not None:
+    if job.state in LEASED and job.spec.live and job.ready_at is not None and not job.spec.gang:
         job.ready_at = None
         write(turn, job)
         turn.note(job.id, job.attempt, "outdated", why)

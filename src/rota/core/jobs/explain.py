@@ -7,20 +7,25 @@ from itertools import islice
 
 from msgspec import Struct, structs
 
+from rota.core.gangs.gang_state import find_gang, open_members
+from rota.core.gangs.missing import waits_by_itself
 from rota.core.jobs.dependencies import culprits, verdict
 from rota.core.jobs.job import After, Condition, Job
 from rota.core.jobs.retry import reservation_over
 from rota.core.machines.hosts import site_now
+from rota.core.pools.waiting import PoolWait, waits_for_pool
 from rota.core.site.limits import array_limit
 from rota.core.site.manager_pause import why_nothing_starts
 from rota.core.states import State
 from rota.core.world import World
 from rota.plan.explain import why_waiting
 from rota.plan.explain.cause_texts import ids_text
+from rota.plan.language.hostlist import fold
 from rota.plan.reasons import Cause, Waits
 from rota.plan.schedule.plan_entry import WAITING
 from rota.plan.schedule.unusable_hosts import away_hosts
 from rota.plan.site.bitset import spans_of
+from rota.pool_names import LOCAL, NODES, PLANNED, is_delegated
 from rota.units import about_duration
 
 #: Blockers named per reason.
@@ -29,6 +34,9 @@ MOST_BLOCKERS = 100
 _MOST_WORDS = 20
 _HIGHEST = 255
 _STATUS = "rota manager status"
+
+#: Reasons of our own hosts that mean nothing where a job may run elsewhere, or (True) runs only there.
+_SAID_ELSEWHERE = {False: ("unsatisfiable",), True: ("unsatisfiable", "resources", "no_resources", "condition")}
 
 _WAITED_FOR = {
     Condition.OK: "waits for {}",
@@ -127,6 +135,24 @@ def _dependencies(world: World, job: Job) -> Iterator[Explanation]:
         ok, never = verdict(world, after.parent, after.condition)
         if not ok:
             yield _dependency(world, after, never=never)
+    if job.spec.gang:
+        yield from _missing_members(world, job)
+
+
+def _missing_members(world: World, job: Job) -> Iterator[Explanation]:
+    """Explain that other members of the gang are not ready."""
+    gang = find_gang(world, job.id)
+    if gang is None:
+        return
+    others = [each for each in open_members(world, gang) if each.id != job.id]
+    missing = [each for each in others if waits_by_itself(world, each)]
+    if missing:
+        names = ", ".join(
+            f"{gang.roles[each.id]} (job {each.id}), which is {each.state.label}" for each in missing
+        )
+        ids = [each.id for each in missing]
+        message = f"its gang '{gang.name}' is not complete: it waits for {names}"
+        yield Explanation("gang", message, ids[:MOST_BLOCKERS], f"rota why {ids[0]}")
 
 
 def _dependency(world: World, after: After, *, never: bool) -> Explanation:
@@ -183,11 +209,19 @@ def _ready(world: World, job: Job) -> list[Explanation]:
     if stopped is not None:
         causes = [Cause(stopped.code)]
         return [Explanation(stopped.code, stopped.message, hint="rota manager resume", causes=causes)]
-    found: list[Explanation] = []
+    found: list[Explanation] = list(_missing_members(world, job)) if job.spec.gang else []
+    if found:
+        return found
+    if job.avoid:
+        found.append(_avoids(job))
     planned = world.placement.planned(job.id)
+    elsewhere = _elsewhere(world, job)
+    no_hosts = _no_hosts(world)
     for reason in world.placement.why(job.need, job.rank_key, job.id):
+        if elsewhere is not None and reason.code in _SAID_ELSEWHERE[is_delegated(job.spec.pool) or no_hosts]:
+            continue
         waits = (
-            _closed(world, reason)
+            _closed(world, job, reason)
             if reason.code == "no_resources" and planned is None and job.spec.at is None
             else reason
         )
@@ -209,7 +243,21 @@ def _ready(world: World, job: Job) -> list[Explanation]:
             blockers = list(waits.blockers[:MOST_BLOCKERS])
             hint = waits.hint or _hint(world, job, waits)
             found.append(Explanation(waits.code, waits.message, blockers, hint, list(waits.causes)))
+    if elsewhere is not None and (elsewhere.holds or not found):
+        waits = elsewhere.waits
+        found.append(Explanation(waits.code, waits.message, hint=waits.hint))
     return [_of_array(job, each) for each in found]
+
+
+def _avoids(job: Job) -> Explanation:
+    """Machines that could not be provisioned for it, which it never gets again."""
+    said = f"{fold(job.avoid)} could not be provisioned for it and will not be tried again"
+    return Explanation("provision", said, hint=f"if that is mended: rota kill {job.id}, rota retry {job.id}")
+
+
+def _elsewhere(world: World, job: Job) -> PoolWait | None:
+    """What keeps it from running where another engine has the machines; None: it would not run there."""
+    return waits_for_pool(world, job) if world.settings.pools or is_delegated(job.spec.pool) else None
 
 
 def _of_array(job: Job, found: Explanation) -> Explanation:
@@ -221,8 +269,20 @@ def _of_array(job: Job, found: Explanation) -> Explanation:
     )
 
 
-def _closed(world: World, waits: Waits) -> Waits:
-    """If hosts exist but none is usable, name them and say why."""
+def _no_hosts(world: World) -> bool:
+    """Has the deployment no host of its own, and is none to come?"""
+    return not world.settings.local and not any(each.pool in PLANNED for each in world.capacity.values())
+
+
+def _closed(world: World, job: Job, waits: Waits) -> Waits:
+    """If hosts exist but none is usable, name them and say why. If there are none, say where they are missing."""
+    if job.spec.pool == NODES and not world.placement.usable_in((NODES,)):
+        return waits._replace(message=f"no host of pool '{NODES}' is connected", hint="rota node list")
+    if job.spec.pool == LOCAL and not world.settings.local:
+        return waits._replace(message=f"pool '{LOCAL}' is off", hint=f"rota modify {job.id} --pool none")
+    if _no_hosts(world):
+        said = f"no node is connected, and pool '{LOCAL}' is off"
+        return waits._replace(message=said, hint="rota node list")
     site = site_now(world)
     closed = [host for host in site.away if site.silent.get(host, True)]
     return away_hosts(site, sorted(site.away)) if closed and not site.usable else waits

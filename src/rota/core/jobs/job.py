@@ -22,6 +22,7 @@ from rota.plan.placement.decisions import Opened
 from rota.plan.placement.given import Given
 from rota.plan.placement.queue import RankKey, rank_of
 from rota.plan.size import Floor, Size
+from rota.pool_names import is_delegated
 
 
 class Condition(IntEnum):
@@ -55,8 +56,14 @@ class Spec(SpecRecord, frozen=True, kw_only=True, gc=False):
 
     @property
     def on_terms(self) -> bool:
-        """Does it ask for more than a size, so that it needs a plan?"""
-        return bool(self.request or self.types or self.where or self.at is not None or self.queue != "default")
+        """Does it ask for more than a size, so that it needs a plan? Not where another engine plans."""
+        more = self.request or self.types or self.where or self.at is not None or self.queue != "default"
+        more = more or self.gang or self.prefer or self.force_host or self.provision or self.reserve
+        return bool(more) and not is_delegated(self.pool)
+
+    def need(self, size: Size, spec_id: int) -> Need:
+        """What a job with this specification, which has this number, and of this size needs."""
+        return Need(size, self.limits, spec_id if self.on_terms else 0, self.pool, self.walltime_s or 0.0)
 
     @property
     def done_at_walltime(self) -> bool:
@@ -95,10 +102,13 @@ class Lease(Struct, gc=False):
     parts: dict[str, LeasePart] | None = None  #: host → part that may still be there (`core.attempts.parts`)
     withheld: Opened | None = None  #: its seat, until everything is prepared and the lease is sent
     preparing: str = ""  #: the preparation that is under way (`core.attempts.preparation`)
+    stays: bool = False  #: that preparation goes on whatever becomes of its runner, and while nothing may start
     ended: AttemptEnd | None = None  #: set once it is over on its first host
     host: str = ""  #: its first host, once it is over there
-    broken: str = ""  #: why it is being ended: one of its parts is gone
+    broken: str = ""  #: why it is being ended: one of its parts, or a member of its gang, is gone
+    broken_code: str = "lost"  #: the reason code of that
     frozen: set[str] | None = None  #: hosts that reported its processes as frozen
+    gang_hosts: str = ""  #: of a member of a gang: the hosts of all members, for its environment
 
 
 class Job(Struct, gc=False):
@@ -126,6 +136,7 @@ class Job(Struct, gc=False):
     floor: Floor | None = None  #: minimum for its next attempt, after its own failures
     input_bytes: int | None = None
     element: Element | None = None
+    avoid: tuple[str, ...] = ()  #: hosts where its machines could not be provisioned
 
     @property
     def size(self) -> Size:
@@ -135,7 +146,7 @@ class Job(Struct, gc=False):
     @property
     def need(self) -> Need:
         spec = self.spec
-        return Need(self.learned or spec.size, spec.limits, self.spec_id if spec.on_terms else 0)
+        return spec.need(self.learned or spec.size, self.spec_id)
 
     @property
     def learning_group(self) -> str:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from rota.core.answers import MOST_WARNINGS, Acted
 from rota.core.effects import SendReply
 from rota.core.events import JobsModified
+from rota.core.fields.field import ADD_ANEW
+from rota.core.gangs.admission import check_members, refuse_part_of_gang
 from rota.core.jobs.job import Job
 from rota.core.jobs.redefinition import never_started, plan_redefinition, redefine
 from rota.core.jobs.respecification import respecify
 from rota.core.site.planning_terms import impossible
-from rota.core.states import RETRYABLE, WAITING
+from rota.core.states import RETRYABLE, TERMINAL, WAITING
 from rota.core.turn import Turn
-from rota.core.world import World, touch
-from rota.errors import NeverFits
+from rota.core.world import World, evict_after_commit, touch
+from rota.errors import BadInput, NeverFits
 
 
 def on_jobs_modified(world: World, turn: Turn, event: JobsModified) -> None:
@@ -24,6 +28,7 @@ def on_jobs_modified(world: World, turn: Turn, event: JobsModified) -> None:
             raise NeverFits(refusal, hint="ask for less")
     warnings: dict[str, None] = {}
     jobs = _modifiable(world, event, warnings)
+    _refuse_parts_of_gangs(world, event, jobs)
     if event.redefinition is None:
         changed = [job for job in jobs if _respecified(world, turn, event, job)]
     else:
@@ -34,10 +39,29 @@ def on_jobs_modified(world: World, turn: Turn, event: JobsModified) -> None:
     for job in changed:
         turn.note(job.id, job.attempt, "modified", f"{', '.join(event.fields)} by {event.by.user}")
     touch(world, changed)
+    for job in changed:
+        if job.state in TERMINAL:  # until this is on disk, whoever loads it there finds what it was before
+            world.jobs.setdefault(job.id, job)
+            world.keys.setdefault(job.key, job.id)
+            evict_after_commit(world, turn, job.id)
     done = [job.id for job in changed]
     same = {*done}
     left = [id for id in event.jobs if id not in same]
     turn.effects.append(SendReply(event.by, Acted(done, left, warnings=list(warnings)[:MOST_WARNINGS])))
+
+
+def _refuse_parts_of_gangs(world: World, event: JobsModified, jobs: list[Job]) -> None:
+    """Raise `BadInput` if a gang that waits would be changed in part, or into something that is no gang."""
+    gangs: dict[tuple[str, str], list[Job]] = {}
+    for job in jobs:
+        if job.spec.gang and job.state in WAITING:
+            refuse_part_of_gang(world, job, event.jobs, "modified")
+            _number, spec = event.specs.get(job.spec_id, (job.spec_id, job.spec))
+            gangs.setdefault((job.submission, job.spec.gang), []).append(msgspec.structs.replace(job, spec=spec))
+    if gangs and event.redefinition is not None and event.redefinition.after is not None:
+        raise BadInput("what the members of a gang wait for is fixed", field="after", hint=ADD_ANEW)
+    for members in gangs.values():
+        check_members(members)
 
 
 def _modifiable(world: World, event: JobsModified, warnings: dict[str, None]) -> list[Job]:

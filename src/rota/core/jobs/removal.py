@@ -9,6 +9,7 @@ from __future__ import annotations
 from rota.core.answers import Acted
 from rota.core.effects import SendReply
 from rota.core.events import JobsRemoved
+from rota.core.gangs.admission import refuse_part_of_gang
 from rota.core.jobs.actions import cancel
 from rota.core.jobs.dependencies import propagate, unsatisfied_dependents
 from rota.core.jobs.job import Job, Reason
@@ -45,6 +46,8 @@ class _Selection:
                 continue  # already removed
             if job.state in TERMINAL or (event.waiting and job.state not in LEASED):
                 self.removing[id] = job
+                if job.spec.gang and job.state not in TERMINAL:
+                    self._keep_gang(job)
             else:
                 self._keep(job, _running(job) if job.state in LEASED else _waiting(job))
         if event.cascade:
@@ -70,6 +73,13 @@ class _Selection:
             raise why
         self.removing.pop(job.id, None)
         self._kept.add(job.id)
+
+    def _keep_gang(self, job: Job) -> None:
+        """Keep a waiting member of a gang, unless the others are removed with it."""
+        try:
+            refuse_part_of_gang(self._world, job, self._event.jobs, "removed")
+        except BadInput as why:
+            self._keep(job, why)
 
     def _add_dependents(self) -> None:
         """Add all dependents of the jobs to remove, direct or not."""

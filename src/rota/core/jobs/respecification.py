@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from rota.core.jobs.job import Job, Spec
-from rota.core.learning.estimate import estimate
+from rota.core.learning.estimate import offer
 from rota.core.rows import RespecifiedRow
 from rota.core.states import TERMINAL, State
 from rota.core.turn import Turn
 from rota.core.world import World, dequeue, write
-from rota.plan.placement.queue import Offer
 
 
 def respecify(world: World, turn: Turn, job: Job, number: int, spec: Spec, input_bytes: int | None) -> None:
@@ -29,8 +28,7 @@ def respecify(world: World, turn: Turn, job: Job, number: int, spec: Spec, input
     if spec.size != old.size:
         job.floor = None  # a new size is a decision made with the failures in view
     if job.state is State.READY:
-        estimate(world, job)
-        world.placement.offer(Offer(spec, job.need, job.rank_key, [job.id]))
+        offer(world, [job])
     for upload in world.uploads.values():
         twin = upload.retried.get(job.id)  # loaded from disk by an upload that will re-open it
         if twin is not None:

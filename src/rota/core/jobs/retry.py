@@ -5,7 +5,7 @@ A reservation is tried again only if the next attempt can begin before its reser
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 
 from rota.core.jobs.job import Job
@@ -32,17 +32,37 @@ def longest_delay_s(backoff_s: float, failures: int) -> float:
 def may_retry(job: Job, outcome: Outcome, code: str) -> bool:
     """May another attempt follow one that ended for this reason? `job.tries` counts that one already."""
     spec = job.spec
-    if job.tries > spec.retries:
+    return is_retried(
+        code=code,
+        failures=job.tries,
+        retries=spec.retries,
+        retry_on=spec.retry_on,
+        permanent=outcome.permanent,
+        ran_s=None if outcome.started_at is None else outcome.ended_at - outcome.started_at,
+        no_retry_over_s=spec.no_retry_over_s,
+    )
+
+
+def is_retried(
+    *,
+    code: str,
+    failures: int,
+    retries: int,
+    retry_on: Collection[str] | None,
+    permanent: bool = False,
+    ran_s: float | None = None,
+    no_retry_over_s: float | None = None,
+) -> bool:
+    """May another attempt follow one that ended for the reason `code`, and that `failures` counts already? The
+    engine and the simulator decide by the same rule."""
+    if failures > retries:
         return False
-    if spec.retry_on is None:
-        if outcome.permanent or code == "walltime":
+    if retry_on is None:
+        if permanent or code == "walltime":
             return False
-    elif code not in spec.retry_on:
+    elif code not in retry_on:
         return False
-    limit = spec.no_retry_over_s
-    if limit is not None and outcome.started_at is not None:
-        return outcome.ended_at - outcome.started_at <= limit
-    return True
+    return no_retry_over_s is None or ran_s is None or ran_s <= no_retry_over_s
 
 
 def reservation_over(world: World, job: Job, at: float) -> bool:

@@ -18,7 +18,6 @@ from rota.core.rows import ObservationRow
 from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import NotFound
-from rota.plan.need import Need
 from rota.plan.placement.queue import Offer
 from rota.plan.size import Capacity, Size
 
@@ -27,7 +26,7 @@ MOST_MODELS = 4096
 #: Larger reports of a runner are not believed.
 _MOST = 1 << 46
 #: Reasons that say nothing about what a job needs.
-_TEACH_NOTHING = frozenset({"lost", "kill_requested", "not_found", "preempted"})
+_TEACH_NOTHING = frozenset({"lost", "kill_requested", "not_found", "preempted", "provision"})
 
 
 def decision(world: World, job: Job) -> Decision:
@@ -39,7 +38,7 @@ def decision(world: World, job: Job) -> Decision:
         override=spec.override,  # type: ignore[arg-type]  # checked when it was added
         model=world.models.get(job.learning_group),
         floor=job.floor,
-        largest=world.largest,
+        largest=_largest(world),
         input_bytes=job.input_bytes,
     )
 
@@ -68,11 +67,11 @@ def _cached_size(world: World, job: Job) -> Size | None:
     if model is None:
         return None
     known = world.cached_sizes.get((job.spec_id, name))
-    if known is None or not known.holds(model, world.largest):
+    if known is None or not known.holds(model, _largest(world)):
         if len(world.cached_sizes) >= MOST_MODELS:
             world.cached_sizes.clear()
         learned = _learned(world, job)
-        known = CachedSize(learned, model, model.fresh_until(), model.lacked, world.largest)
+        known = CachedSize(learned, model, model.fresh_until(), model.lacked, _largest(world))
         world.cached_sizes[job.spec_id, name] = known
     return known.learned
 
@@ -87,6 +86,9 @@ def resize(world: World, sizes: dict[int, Size]) -> None:
 def offer(world: World, jobs: list[Job]) -> None:
     """Offer many jobs of one specification, ids ascending, to the placement."""
     spec = jobs[0].spec
+    for queued in world.points.queued:
+        if queued(world, None, jobs):
+            return
     if not world.models:
         world.placement.offer(Offer(spec, jobs[0].need, jobs[0].rank_key, [job.id for job in jobs]))
         return
@@ -102,8 +104,7 @@ def offer(world: World, jobs: list[Job]) -> None:
             job.learned = usual[name]
         by_size.setdefault(job.learned, []).append(job.id)
     for size, ids in by_size.items():
-        terms = jobs[0].spec_id if spec.on_terms else 0
-        need = Need(size or spec.size, spec.limits, terms)
+        need = spec.need(size or spec.size, jobs[0].spec_id)
         world.placement.offer(Offer(spec, need, jobs[0].rank_key, ids))
 
 
@@ -155,11 +156,11 @@ def learn(
     if code is None:
         model.took(asked_time_s, elapsed_s)
     if code in LACKED:
-        world.placement.learned(name, LearnedSizes(model, world.largest))
+        world.placement.learned(name, LearnedSizes(model, _largest(world)))
     elif place & (place + 1) == 0 and (advised := advice(model)) != model.last_advice:
         # Compared after 1, 2, 4, 8… successes.
         model.last_advice = advised
-        world.placement.learned(name, LearnedSizes(model, world.largest))
+        world.placement.learned(name, LearnedSizes(model, _largest(world)))
     if code is not None and lacked:
         job.floor = after_failure(
             code,
@@ -183,6 +184,11 @@ def model_of(world: World, name: str) -> Model:
             world.placement.learned(oldest, None)
     models[name] = model  # most recently used last
     return model
+
+
+def _largest(world: World) -> Size | None:
+    """The upper bound of learned sizes; None where another engine may have larger hosts than any that is known."""
+    return None if world.settings.pools else world.largest
 
 
 def largest_of(capacities: list[Capacity]) -> Size | None:

@@ -57,7 +57,10 @@ _PLAIN_WORD: Final = re.compile(r"[\w./+:@%,-]+", re.ASCII)
 _plain: dict[str, str] = {}
 #: Cache: interpreter and file → program.
 _pairs: dict[str, str] = {}
+#: Cache: whole text → program. A job's program is asked for several times in a row.
+_texts: dict[str, str] = {}
 _CACHED: Final = 4096
+_CACHED_TEXTS: Final = 64
 
 
 def program_of(cmd: Command) -> str:
@@ -78,6 +81,15 @@ def program_of(cmd: Command) -> str:
 
 
 def _parsed(text: str) -> str:
+    found = _texts.get(text)
+    if found is None:
+        found = _read(text)
+        if len(text) <= _SEEN_CHARS:
+            _keep(_texts, text, found, most=_CACHED_TEXTS)
+    return found
+
+
+def _read(text: str) -> str:
     name = _shortened(_program(_words(text), 0))
     if not _is_name(name):
         name = NAMELESS
@@ -102,8 +114,8 @@ def _remembered(name: str, first: str, second: str) -> str:
     return name
 
 
-def _keep(cache: dict[str, str], words: str, name: str) -> None:
-    if len(cache) >= _CACHED:
+def _keep(cache: dict[str, str], words: str, name: str, *, most: int = _CACHED) -> None:
+    if len(cache) >= most:
         cache.clear()
     cache[words] = name
 

@@ -17,7 +17,7 @@ _HINT: Final = "write it like \"2 where gpu='YES', 1\": so many idle nodes that 
 
 
 class KeepAlive(Struct, frozen=True):
-    """Keep so many idle nodes that match awake."""
+    """How many idle nodes that match an expression stay awake."""
 
     number: int
     where: str = ""  #: property expression; empty: any node

@@ -7,7 +7,7 @@ import msgspec
 from rota.core.attempts.noop_jobs import is_noop_runner
 from rota.core.events import HostAppeared
 from rota.core.learning.estimate import largest_of
-from rota.core.machines.closed_hosts import closed_hosts
+from rota.core.machines.machine_use import mark
 from rota.core.machines.node_energy import NodeEnergy
 from rota.core.restart import Restart
 from rota.core.turn import Turn
@@ -22,6 +22,7 @@ from rota.plan.size import Capacity
 def on_host_appeared(world: World, _turn: Turn, event: HostAppeared) -> None:
     """A pool reported the capacity of a host."""
     world.capacity[event.host] = event.capacity
+    mark(world, event.host)
     world.placement.host_known(event.host, event.capacity)
     world.largest = largest_of(list(world.capacity.values()))
 
@@ -89,12 +90,6 @@ def restore_site(world: World, restart: Restart) -> None:
         if kind in world.site:
             world.site[kind][name] = msgspec.json.decode(text)
     own_resources(world)
-
-
-def may_begin_there(world: World, host: str) -> bool:
-    """May jobs begin there: not drained, suspected or closed? Otherwise its free cores are no capacity."""
-    record = world.site["host"].get(host, {})
-    return record.get("state", "alive") == "alive" and not record.get("drain") and host not in closed_hosts(world)
 
 
 def counted_cores(cpus: float, taken: float, *, usable: bool) -> float:

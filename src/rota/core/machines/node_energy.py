@@ -1,4 +1,4 @@
-"""The energy of nodes as the engine sees it. Data only; `core.machines.sleep_and_wake` decides."""
+"""The energy state of nodes. Data only; `core.machines.sleep_and_wake` decides."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Nodes: hosts registered by their agents, and whether new work may go there.
 
-What an agent reports about its host is stored as a record of the site, so an absent node keeps its resources over
-a restart. An administrator's record of the host takes precedence.
+An agent's report about its host is stored as a record of the site, so an absent node keeps its resources over a
+restart. An administrator's record of the host takes precedence.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ import msgspec
 from rota.core.attempts.parts import all_leased, jobs_with_part
 from rota.core.effects import DismissRunner
 from rota.core.learning.estimate import largest_of
+from rota.core.machines.hold_records import hold_at
 from rota.core.machines.hosts import own_resources
+from rota.core.machines.machine_now import answering
+from rota.core.machines.machine_use import mark
 from rota.core.restart import Restart
 from rota.core.site.record_checks import check_record
 from rota.core.turn import NO_JOB_ID, Turn
@@ -27,6 +30,7 @@ from rota.plan.site.node_facts import NodeFacts
 from rota.plan.site.records import BUILT_IN, PLACE, NodeRecord, check_value, kinds_of
 from rota.plan.site.site_builder import host_record, node_record
 from rota.plan.size import CORE, Capacity
+from rota.pool_names import NODES
 
 #: Properties that one node may announce, and that a site may have in all.
 _MOST_PROPERTIES = 64
@@ -60,11 +64,12 @@ def check_facts(world: World, host: str, facts: NodeFacts) -> None:
 
 
 def register_node(world: World, turn: Turn, host: str, facts: NodeFacts) -> None:
-    """Register a node, or update what is known of it."""
+    """Register a node, or update its record."""
     known = node_record(world.site, host)
     record = _record(facts, known=known)
     before = world.capacity.get(host)
     world.capacity[host] = _capacity(record)
+    mark(world, host)
     record = msgspec.structs.replace(record, ids=own_resources(world).get(host, []))
     if record != known:
         for name, value in facts.properties.items():
@@ -108,7 +113,7 @@ def _record(facts: NodeFacts, *, known: NodeRecord | None = None) -> NodeRecord:
 
 
 def _capacity(record: NodeRecord) -> Capacity:
-    return Capacity(cpus=record.cores * CORE, mem=record.mem, disk=record.disk, gpus=record.gpus)
+    return Capacity(cpus=record.cores * CORE, mem=record.mem, disk=record.disk, gpus=record.gpus, pool=NODES)
 
 
 def _kind(value: Any) -> Kind:
@@ -132,19 +137,24 @@ def effective(world: World, host: str) -> Capacity:
         mem=capacity.mem if record.mem is None else record.mem,
         disk=capacity.disk if record.disk is None else record.disk,
         gpus=record.gpus or capacity.gpus,
+        pool=capacity.pool,
     )
 
 
 def update_usable(world: World, host: str) -> None:
     """Tell the placement the condition of this host. Call it after any change of that."""
+    mark(world, host)
     if host not in world.capacity:
         return
-    runner = world.runners.get(world.runner_at.get(host, ""))
-    answers = runner is not None and runner.connected and not runner.silent and not runner.leaving
+    runner = answering(world, host)
     record = host_record(world.site, host)
     closed = any(closes(world, host) for closes in world.points.closes_host)
-    alive = answers and record.state == "alive" and not closed
-    world.placement.host_condition(host, Condition(alive=alive, draining=record.drain))
+    # A removed or reserved machine does not exist even for jobs that name it.
+    there = record.condition != "removed" and not record.manual_user
+    alive = runner is not None and not runner.leaving and record.state == "alive" and not closed and there
+    automated = record.condition == "automated"
+    draining = record.drain or bool(record.wanted_by)
+    world.placement.host_condition(host, Condition(alive=alive, automated=automated, draining=draining))
 
 
 def follow_records(world: World, turn: Turn, changes: Iterable[tuple[str, str, Any]], *, by: str) -> None:
@@ -161,7 +171,14 @@ def refuse_used_nodes(world: World, changes: Iterable[tuple[str, str, Any]]) -> 
     """Raise `BadInput` if a node to be removed has jobs."""
     for kind, name, value in changes:
         if kind == "node" and value is None:
-            running = {job.id for job, host in all_leased(world) if host == name} | jobs_with_part(world, name)
+            jobs = {job.id for job, host in all_leased(world) if host == name} | jobs_with_part(world, name)
+            # What is only being prepared there ends with the node.
+            running = {id for id in jobs if (lease := world.jobs[id].lease) is None or not lease.stays}
+            if (kept := hold_at(world, name)) is not None:
+                raise BadInput(
+                    f"job {kept.job} keeps node '{name}' after its run",
+                    hint=f"return it first: rota node return {name}",
+                )
             if running:
                 raise BadInput(
                     f"job {min(running)} is on node '{name}'",
@@ -175,10 +192,13 @@ def _runners_at(world: World, host: str) -> list[Runner]:
 
 def _forget(world: World, turn: Turn, host: str, *, by: str) -> None:
     """Remove a node and send its agent away."""
+    for removed in world.points.node_removed:
+        removed(world, turn, host)
     for runner in _runners_at(world, host):
         turn.effects.append(DismissRunner(runner.id, f"node '{host}' was removed by {by}"))
         del world.runners[runner.id]
     world.runner_at.pop(host, None)
+    mark(world, host)
     if world.capacity.pop(host, None) is not None:
         world.placement.host_gone(host)
     own_resources(world)

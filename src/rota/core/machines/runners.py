@@ -29,8 +29,12 @@ from rota.core.attempts.suspension import repeat_orders, take_suspension_reports
 from rota.core.effects import AcknowledgeReport, CloseParts, DismissRunner, KillAttempts, SendRules
 from rota.core.events import RunnerIdled, RunnerJoined, RunnerParted, RunnerReported, RunnerSettled
 from rota.core.jobs.job import Job, Reason
+from rota.core.machines.allocations import take_allocation
+from rota.core.machines.machine_use import mark
 from rota.core.machines.nodes import register_node, update_usable
 from rota.core.machines.suspected_hosts import clear_fenced, take_hook_reports
+from rota.core.machines.ticket_binding import bind, ticket_grants
+from rota.core.machines.unfit_hosts import take_fitness
 from rota.core.rows import RunnerRow
 from rota.core.states import LEASED, State
 from rota.core.turn import Turn
@@ -60,6 +64,8 @@ def on_runner_reported(world: World, turn: Turn, event: RunnerReported) -> None:
             start_attempt(world, turn, job, started)
     if event.phases or event.faults:
         take_hook_reports(world, turn, runner, event)
+    if event.unfit is not None:
+        take_fitness(world, turn, runner.host, event.unfit)
     if event.paused:
         take_suspension_reports(world, turn, runner, event.paused)
     for finished in event.ended:
@@ -70,6 +76,8 @@ def on_runner_reported(world: World, turn: Turn, event: RunnerReported) -> None:
         job = leased_job(world, runner, ref)
         if job is not None:
             void_attempt(world, turn, job)
+    for reported in world.points.runner_reported:
+        reported(world, turn, runner, event.started, event.ended, event.returned)
     for seat in event.closed:
         close_seat(world, runner, seat)
     if event.opened or event.shut:
@@ -81,7 +89,10 @@ def on_runner_reported(world: World, turn: Turn, event: RunnerReported) -> None:
 
 
 def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
-    """Reconcile the world with the leases that a runner holds, then give it work."""
+    """Reconcile the world with the leases that a runner holds, then give it work. Raises `Denied` if its ticket
+    belongs to another one."""
+    grant = None if event.claim is None else bind(world, turn, event.claim)
+    made_for = event.made_for if grant is None else grant.need
     if event.node is not None:
         register_node(world, turn, event.host, event.node)
         _end_leases_before_boot(world, turn, event)
@@ -89,8 +100,8 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
     if runner is None:
         runner = Runner(event.runner, event.host)
         world.runners[event.runner] = runner
-        if event.made_for is not None:
-            make_host(world, runner, event.made_for)
+        if made_for is not None:
+            make_host(world, runner, made_for, event.pool if grant is None else grant.pool)
         turn.changes.runners.append(
             RunnerRow(event.runner, event.host, event.boot_id, event.pid, event.start_time, turn.wall)
         )
@@ -101,11 +112,15 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
     for seat in runner.seats.keys() - set(event.seats) - withheld_seats(world, runner):
         close_seat(world, runner, seat)
     record_heartbeat(world, turn, runner)
+    if grant is not None:
+        take_allocation(world, turn, runner, event, grant)
 
     held = {}
     forget = []
     for lease in event.held:
         if leased_job(world, runner, lease) is None:
+            if any(keeps(world, runner, lease) for keeps in world.points.keeps_lease):
+                continue
             forget.append((lease.job, lease.attempt, lease.token))
         else:
             held[lease.job] = lease
@@ -124,6 +139,7 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
             kills.setdefault(signal_before_end(job), []).append((id, seen.attempt, seen.token))
     world.runner_at[event.host] = event.runner
     clear_fenced(world, turn, event.host)
+    take_fitness(world, turn, event.host, event.unfit)
     update_usable(world, event.host)
     forget += unwanted_parts(world, runner, event.parts)
     turn.effects.append(SendRules(event.runner, forget))
@@ -142,11 +158,17 @@ def _end_leases_before_boot(world: World, turn: Turn, event: RunnerJoined) -> No
     for runner in gone:
         _take_from_host(world, runner)
     for runner in gone:
-        for id in list(runner.leases):
+        for id in _leases_to_end(world, runner):
             end_as_lost(world, turn, world.jobs[id], f"{event.host} was restarted")
         for job in parts_of(world, runner):
             part_gone(world, turn, job, runner.host, f"{event.host} was restarted")
         retire_idle(world, runner)
+
+
+def _leases_to_end(world: World, runner: Runner) -> list[int]:
+    """The leases that end with a runner: not those whose preparation goes on without it."""
+    jobs = (world.jobs[id] for id in runner.leases)
+    return [job.id for job in jobs if job.lease is None or not job.lease.stays]
 
 
 def _take_held(world: World, turn: Turn, job: Job, held: HeldLease) -> None:
@@ -197,7 +219,9 @@ def on_runner_settled(world: World, turn: Turn, event: RunnerSettled) -> None:
             job = leased_job(world, runner, finished)
             if job is not None:
                 end_attempt(world, turn, job, finished.outcome)
-        for id in list(runner.leases):
+        for reported in world.points.runner_reported:
+            reported(world, turn, runner, [], event.ended, [])
+        for id in _leases_to_end(world, runner):
             if event.whole:
                 void_or_lose(world, turn, world.jobs[id])
             else:
@@ -206,6 +230,8 @@ def on_runner_settled(world: World, turn: Turn, event: RunnerSettled) -> None:
             for job in parts_of(world, runner):
                 part_gone(world, turn, job, runner.host, f"runner {runner.id} died")
         retire_idle(world, runner)
+    if event.ticket and (grants := ticket_grants(world)) is not None:
+        grants.left(turn, event.ticket)
     turn.effects.append(AcknowledgeReport(event.by_runner, SETTLED_ACK))
 
 
@@ -217,12 +243,13 @@ def on_runner_idled(world: World, turn: Turn, event: RunnerIdled) -> None:
         turn.effects.append(DismissRunner(runner.id))
 
 
-def make_host(world: World, runner: Runner, need: Need) -> None:
-    """Make the runner's allocation a host with room for one job of this need."""
+def make_host(world: World, runner: Runner, need: Need, pool: str = "") -> None:
+    """Make the runner's allocation a host of this pool with room for one job of this need."""
     size = need.size
-    runner.made_for = need
-    capacity = Capacity(cpus=size.cpus, mem=size.mem, disk=size.disk, gpus=size.gpus)
+    runner.made_for, runner.pool = need, pool
+    capacity = Capacity(cpus=size.cpus, mem=size.mem, disk=size.disk, gpus=size.gpus, pool=pool)
     world.capacity[runner.host] = capacity
+    mark(world, runner.host)
     world.placement.host_known(runner.host, capacity, only=need)
 
 
@@ -241,6 +268,7 @@ def retire(world: World, runner: Runner) -> None:
     if runner.made_for is not None:
         world.placement.host_gone(runner.host)
         del world.capacity[runner.host]
+        mark(world, runner.host)
 
 
 # ------------------------------------------------------------------ silence
@@ -275,6 +303,8 @@ def check_silence(world: World, turn: Turn) -> None:
             if world.runner_at.get(runner.host) == runner.id:
                 update_usable(world, runner.host)  # so that waiting jobs show the new reason
         if runner.silent or turn.mono - runner.heard_at <= lost_after_s:
+            continue
+        if any(awaits(world, runner.host) for awaits in world.points.awaits_host):
             continue
         runner.silent = True
         if world.runner_at.get(runner.host) == runner.id:

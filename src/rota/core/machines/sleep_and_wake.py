@@ -37,12 +37,6 @@ WORDS = {"falling": "falling asleep", "asleep": "asleep", "waking": "waking", "f
 SLEEPING = frozenset(word for state, word in WORDS.items() if state != "failed")
 
 
-def state_of(world: World, host: str) -> str:
-    """Return a node's energy state in a word; empty: awake."""
-    found = world.site["energy"].get(host)
-    return WORDS[found["state"]] if found is not None else ""
-
-
 # ------------------------------------------------------------------ observing
 
 
@@ -137,7 +131,7 @@ def _idle_nodes(world: World) -> list[str]:
 
 def _may_be_used(world: World, host: str) -> bool:
     record = host_record(world.site, host)
-    return record.state == "alive" and not record.drain
+    return record.state == "alive" and not record.drain and record.condition == "automated"
 
 
 # ------------------------------------------------------------------ deciding
@@ -182,7 +176,11 @@ def _to_wake_for_unplanned(world: World, asleep: list[str], woken: list[str]) ->
     """Choose a sleeping node for each job without cores, which is in no plan, if no other host can run it."""
     energy = energy_of(world.site)
     chosen: list[str] = []
-    needs = world.placement.demand()
+    needs = [
+        each.need
+        for each in world.placement.ready()
+        if not each.need.size.cpus and world.placement.limits.stopped(each.need.limits) is None
+    ]
     there = [host for host in world.capacity if host not in energy and is_up(world, host)] if needs else []
     there += [host for host, its in energy.items() if its["state"] == "waking"]
     for need in needs:
@@ -192,7 +190,8 @@ def _to_wake_for_unplanned(world: World, asleep: list[str], woken: list[str]) ->
 
 
 def _could_run(world: World, host: str, need: Need) -> bool:
-    return _may_be_used(world, host) and fits(need.size, amounts(effective(world, host)))
+    has = effective(world, host)
+    return _may_be_used(world, host) and fits(need.size, amounts(has)) and (not need.pool or need.pool == has.pool)
 
 
 def _put_idle_to_sleep(world: World, turn: Turn, site: Site) -> None:

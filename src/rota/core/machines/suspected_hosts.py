@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from rota.core.attempts.attempt import leased_job
-from rota.core.effects import RecallLeases
 from rota.core.events import HostHealed, RunnerReported
 from rota.core.jobs.job import Job, Reason
+from rota.core.machines.host_fields import recall_unstarted
 from rota.core.machines.nodes import follow_records
 from rota.core.states import State
 from rota.core.turn import NO_JOB_ID, Turn
@@ -49,10 +49,8 @@ def take_hook_reports(world: World, turn: Turn, runner: Runner, event: RunnerRep
 
 
 def _believed(world: World, job: Job, runner: Runner) -> bool:
-    """May the runner add a line to the job's story?
-
-    Yes, if it has the job's latest attempt and has not added too many. A host without the lease may add one: after
-    that it is suspected.
+    """May the runner add a line to the job's story? Yes, if it has the job's latest attempt and has not added too
+    many. A host without the lease may add one, since that makes it suspected.
     """
     if job.lease is None:
         return host_record(world.site, runner.host).state == "alive"
@@ -66,18 +64,7 @@ def suspect(world: World, turn: Turn, host: str, *, by: str, why: str) -> None:
     if host_record(world.site, host).state != "alive":
         return
     set_state(world, turn, host, "suspected", by=by, why=why)
-    for runner in world.runners.values():
-        if runner.host == host and (leases := _unstarted(world, runner)):
-            turn.effects.append(RecallLeases(runner.id, leases))
-
-
-def _unstarted(world: World, runner: Runner) -> list[tuple[int, int, int]]:
-    found = []
-    for id in sorted(runner.leases):
-        job = world.jobs[id]
-        if job.lease is not None and job.lease.started_at is None and job.lease.withheld is None:
-            found.append((id, job.attempt, job.lease.token))
-    return found
+    recall_unstarted(world, turn, host)
 
 
 def to_heal(world: World) -> list[str]:

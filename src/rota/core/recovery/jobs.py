@@ -12,15 +12,21 @@ from rota.core.attempts.part_index import PartIndex
 from rota.core.attempts.parts import PARTS, first_holders, kept_leases, restore_parts
 from rota.core.attempts.seats import adopt_seat, take_lease
 from rota.core.attempts.suspension import restore_suspension
-from rota.core.jobs.dependencies import changed_parents, register_dependencies, update_dependents, waiting_state
+from rota.core.jobs.dependencies import (
+    changed_parents,
+    register_dependencies,
+    update_dependents,
+    waiting_state,
+    with_companions,
+)
 from rota.core.jobs.job import AttemptEnd, Job, Lease, Parent
 from rota.core.learning.estimate import offer
 from rota.core.machines.runners import make_host
+from rota.core.machines.ticket_binding import ticket_grants
 from rota.core.restart import Restart
 from rota.core.states import LEASED, State
 from rota.core.stored import job_from_row
 from rota.core.world import OPEN, Runner, World, move
-from rota.plan.need import Need
 from rota.plan.placement.given import Given
 from rota.plan.size import Size
 
@@ -73,7 +79,7 @@ def restore_leases_and_queue(world: World, restart: Restart) -> None:
 
     The stored state of a job is that of its last unusual change, so an open lease counts more.
     """
-    leases = _open_leases(restart)
+    leases = _open_leases(world, restart)
     ready: dict[int, list[Job]] = {}
     for job in world.jobs.values():
         waiting = register_dependencies(world, job) if job.after else State.READY
@@ -90,6 +96,8 @@ def restore_leases_and_queue(world: World, restart: Restart) -> None:
             ready.setdefault(job.spec_id, []).append(job)
         world.counts[job.spec.group][job.state] += 1
     heapify(world.delayed_until)
+    if world.points.waits_with:
+        _wait_together(world, ready)
     _block(world)
     for equal in ready.values():
         offer(world, equal)
@@ -103,18 +111,20 @@ def restore_runners(world: World, restart: Restart) -> None:
             runner.boot_id, runner.pid, runner.start_time = row.boot_id, row.pid, row.start_time
 
 
-def _open_leases(restart: Restart) -> dict[int, OpenLease]:
+def _open_leases(world: World, restart: Restart) -> dict[int, OpenLease]:
     """The leases by job, including those of which only parts are left."""
     snapshot, hosts = restart.snapshot, restart.hosts
     known = hosts.keys() | {name for kind, name in snapshot.site if kind == "node"}
     # The only host of a planned pool may have been renamed. Hosts of a delegated pool come with their runners.
     local = next(iter(hosts), "")
     leases: dict[int, OpenLease] = {}
+    grants = ticket_grants(world)
     for row in snapshot.open_attempts:
-        host = row.host if row.host in known or not local else local
+        made = grants is not None and grants.by_name(row.host) is not None
+        host = row.host if made or row.host in known or not local else local
         leases[row.job] = OpenLease(
-            row.job, row.number, row.token, row.runner, host, row.leased_at, row.started_at, row.pid or 0,
-            row.seat or 0, row.size, row.given,
+            row.job, row.number, row.token, _runner_of(row.runner, row.given), host, row.leased_at,
+            row.started_at, row.pid or 0, row.seat or 0, row.size, row.given,
         )  # fmt: skip
     for id, kept in kept_leases(snapshot.meta.get(PARTS) or "").items():
         found = leases.get(id)
@@ -126,6 +136,11 @@ def _open_leases(restart: Restart) -> dict[int, OpenLease]:
         elif found is not None and found.token == kept.token:
             leases[id] = msgspec.structs.replace(found, holders=kept.holders)
     return leases
+
+
+def _runner_of(leased_to: str, given: Given | None) -> str:
+    """The runner of an attempt: it may have gone to another one before it began."""
+    return given.runner or leased_to if given is not None else leased_to
 
 
 def _restore_lease(world: World, job: Job, found: OpenLease, mono: float) -> None:
@@ -159,14 +174,17 @@ def _restore_lease(world: World, job: Job, found: OpenLease, mono: float) -> Non
         runner = world.runners[found.runner] = Runner(found.runner, found.host)
         runner.heard_at = mono
         if found.host not in world.capacity:
-            make_host(world, runner, Need(found.size or job.spec.size, job.spec.limits))
+            grants = ticket_grants(world)
+            grant = grants.by_name(found.host) if grants is not None else None
+            need = job.spec.need(found.size or job.spec.size, job.spec_id).group if grant is None else grant.need
+            make_host(world, runner, need, job.spec.pool if grant is None else grant.pool)
     job.learned = found.size
     take_lease(runner, job)
     # A kill requested before the crash is still wanted.
     code = job.reason.code if job.reason is not None else ""
     job.preempted = -1 if code in ("preempted", "container") else 0
-    if code == "lost" and job.state is State.FINISHING and job.reason is not None:
-        job.lease.broken = job.reason.message
+    if code in ("lost", "gang") and job.state is State.FINISHING and job.reason is not None:
+        job.lease.broken, job.lease.broken_code = job.reason.message, code
     job.kill = code == "kill_requested" or (
         job.state is State.FINISHING and not job.preempted and not job.lease.broken
     )
@@ -197,15 +215,27 @@ def _restore_closing(world: World, job: Job, lease: Lease, found: OpenLease) -> 
     world.placement.adopt_lease(found.host, job.need)
 
 
+def _wait_together(world: World, ready: dict[int, list[Job]]) -> None:
+    """Take jobs that are not ready without others out of those that are: now the parents of all are known."""
+    for spec_id in list(ready):
+        held = [job for job in ready[spec_id] if waiting_state(world, job) is not State.READY]
+        for job in held:
+            move(world, job, State.DEPENDENT)
+            job.ready_at = None
+            ready[spec_id].remove(job)
+        if not ready[spec_id]:
+            del ready[spec_id]
+
+
 def _block(world: World) -> None:
     """Block jobs whose parents can never satisfy them, then their dependents, and so on."""
     pending: list[Parent] = []
     for job in world.jobs.values():
-        if job.state is State.DEPENDENT and job.id in world.blocked_by:
+        if job.state is State.DEPENDENT and waiting_state(world, job) is State.BLOCKED:
             move(world, job, State.BLOCKED)
             pending += changed_parents(world, job)
     while pending:
-        for child in update_dependents(world, pending.pop()):
+        for child in with_companions(world, update_dependents(world, pending.pop())):
             job = world.jobs[child]
             if job.state is State.DEPENDENT and waiting_state(world, job) is State.BLOCKED:
                 move(world, job, State.BLOCKED)

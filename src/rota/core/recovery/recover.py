@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rota.core.accounts.fair_share_usage import restore_usage
+from rota.core.bugs.doubtful_leases import doubt_frozen
 from rota.core.bugs.quarantine import restore_bugs
 from rota.core.feature import Features
 from rota.core.features import BUILT_IN
@@ -21,8 +22,9 @@ from rota.core.site.policy import restore_spent
 from rota.core.world import World
 from rota.plan.placement.placement import Placement
 
-#: In this order, with the features between the two. A step may rely on those before it. `restore_leases_and_queue`
-#: hands jobs to the placement: what decides about their place comes before it, what refers to leases after it.
+#: In this order, with the features before and after the leases. A step may rely on those before it.
+#: `restore_leases_and_queue` hands jobs to the placement: what decides about their place comes before it, what
+#: refers to leases after it.
 _BEFORE_FEATURES: Final[tuple[Restore, ...]] = (
     restore_bugs,
     restore_hosts,
@@ -33,13 +35,13 @@ _BEFORE_FEATURES: Final[tuple[Restore, ...]] = (
     restore_models,
     restore_groups,
 )
+_LEASES: Final[tuple[Restore, ...]] = (restore_leases_and_queue, restore_runners)
 _AFTER_FEATURES: Final[tuple[Restore, ...]] = (
-    restore_leases_and_queue,
-    restore_runners,
     restore_pause,
     restore_spent,
     restore_usage,
     doubt_restored,
+    doubt_frozen,
 )
 
 
@@ -53,6 +55,6 @@ def recover(placement: Placement, restart: Restart, *, features: Features = BUIL
     world.zone = restart.zone
     world.site_version = restart.generation << 32  # never equal to a version from before the restart
     features.install(world)
-    for restore in (*_BEFORE_FEATURES, features.restore, *_AFTER_FEATURES):
+    for restore in (*_BEFORE_FEATURES, features.restore, *_LEASES, features.restore_leases, *_AFTER_FEATURES):
         restore(world, restart)
     return world

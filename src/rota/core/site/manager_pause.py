@@ -8,7 +8,7 @@ from __future__ import annotations
 from rota.core.attempts.attempt import void_attempt
 from rota.core.attempts.parts import closing_jobs
 from rota.core.bugs.ledger import BUGS, resumed
-from rota.core.effects import RecallLeases
+from rota.core.effects import RecallLeases, StartAnew
 from rota.core.events import ManagerDrained, ManagerPaused, ManagerResumed, RunnerJoined
 from rota.core.jobs.job import Reason
 from rota.core.restart import Restart
@@ -41,7 +41,7 @@ def why_nothing_starts(world: World) -> Reason | None:
 def unstarted(world: World, runner: Runner) -> list[tuple[int, int, int]]:
     """The leases sent to a runner whose start is not known."""
     found = []
-    for id in runner.leases:
+    for id in sorted(runner.leases):
         job = world.jobs[id]
         if job.lease is not None and job.lease.started_at is None and job.lease.withheld is None:
             found.append((id, job.attempt, job.lease.token))
@@ -77,6 +77,9 @@ def on_manager_resumed(world: World, turn: Turn, _event: ManagerResumed) -> None
     if world.paused:
         turn.changes.meta[PAUSED] = NO
     world.paused = world.draining = False
+    if world.bugs.frozen:
+        jobs = ", ".join(map(str, sorted(world.bugs.frozen)))
+        turn.effects.append(StartAnew(f"jobs that were left out come back: {jobs}"))  # they are not in memory
     if world.bugs.total:
         world.bugs = resumed(world.bugs, version=world.bugs.version, at=turn.wall)
         turn.changes.meta[BUGS] = world.bugs.text()
@@ -96,7 +99,7 @@ def _recall_all(world: World, turn: Turn) -> None:
 def _recall(world: World, turn: Turn, runner: Runner) -> None:
     for id in sorted(runner.leases):
         job = world.jobs[id]
-        if job.lease is not None and job.lease.withheld is not None:
+        if job.lease is not None and job.lease.withheld is not None and not job.lease.stays:
             void_attempt(world, turn, job, "nothing may start now; it was still waiting for its hosts")
     if leases := unstarted(world, runner):
         turn.effects.append(RecallLeases(runner.id, leases))

@@ -7,8 +7,11 @@ from zoneinfo import ZoneInfo
 from rota.core.accounts.fair_share_usage import usage_of
 from rota.core.attempts import suspension_phases
 from rota.core.attempts.parts import all_leased
+from rota.core.gangs.gang_state import find_gang
 from rota.core.jobs.job import Job
+from rota.core.machines.hold_records import rooms_kept
 from rota.core.machines.hosts import site_now
+from rota.core.machines.machine_access import caps_of
 from rota.core.site.policy import policy_of, quotas_of
 from rota.core.world import World
 from rota.plan.ask import Ask, ask_of
@@ -54,6 +57,9 @@ def rules_need_plan(world: World) -> bool:
     for name, record in site["queue"].items():
         if decides_plans(name, record):
             return True
+    for record in site["machine_group"].values():
+        if record.get("cap") is not None:
+            return True
     # For thousands of hosts. Changed records are new objects, so identity tells.
     hosts, nodes, rules = world.host_rules
     if hosts is not site["host"] or nodes is not site["node"]:
@@ -74,6 +80,8 @@ def rules_now(world: World, wall: float) -> Rules:
         world.settings.patience_s,
         world.settings.special_hosts,
         world.settings.vacate_times,
+        gang_patience_s=world.settings.gang_patience_s,
+        caps=caps_of(world.site),
     )
 
 
@@ -100,10 +108,19 @@ def leases_out(world: World) -> list[Held]:
         since = lease.started_at if lease.started_at is not None else lease.leased_at
         resources = lease.given.resources if lease.given is not None else ""
         end, gone = suspension_phases.expected_end(job), suspension_phases.away(job)
+        if end is not None and job.spec.reserve == "always":
+            end += job.spec.reserve_for_s or 0.0
         ask = _ask_of_lease(world, job, asks)
-        held = Held(job.id, host, since, ask, job.submitted_at, resources, job.spec.on_terms, end, gone)
+        gang = find_gang(world, job.id) if job.spec.gang else None
+        number = gang.members[0] if gang is not None else 0
+        held = Held(job.id, host, since, ask, job.submitted_at, resources, job.spec.on_terms, end, gone, number)
         found.append(held)
-    return found
+    return found + rooms_kept(world)
+
+
+def ask_of_lease(world: World, job: Job) -> Ask:
+    """What this leased job asked for."""
+    return _ask_of_lease(world, job, {})
 
 
 def _ask_of_lease(world: World, job: Job, asks: dict[tuple[int, Size], Ask]) -> Ask:

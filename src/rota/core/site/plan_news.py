@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rota.core.attempts.attempt import void_attempt
 from rota.core.attempts.noop_jobs import end_noop, is_noop
 from rota.core.attempts.signals import signal_before_end
@@ -14,7 +16,8 @@ from rota.core.site.promised_starts import note_moves
 from rota.core.site.reservations import remember_reservations
 from rota.core.states import State
 from rota.core.turn import Turn
-from rota.core.world import World, dequeue, move, touch, write
+from rota.core.world import World, acted_on, dequeue, move, touch, write
+from rota.plan.placement.decisions import Preempted
 from rota.units import about_duration
 
 #: A long queue moves as a whole with every event: watchers are told only if at most this many jobs moved.
@@ -29,7 +32,7 @@ def act_on_plan(world: World, turn: Turn) -> bool:
     news = world.placement.take_news()
     kills: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
     freed = bool(news.ended)
-    for id, by, code, at in news.preempted:
+    for id, by, code, at in _preempted(world, news.preempted):
         job = world.jobs.get(id)
         if job is None or job.lease is None or job.preempted or job.kill or job.lease.ended is not None:
             continue
@@ -55,7 +58,7 @@ def act_on_plan(world: World, turn: Turn) -> bool:
         if job is not None and job.state is State.READY:
             dequeue(world, job)
             end_job(world, turn, job, State.FAILED, reason=Reason(code, message), outcome=None)
-    for id in news.resumed:
+    for id in acted_on(world, "resumed", news.resumed) if news.resumed else ():
         resume_now(world, turn, id)
     if news.reserved:
         remember_reservations(world, turn, news.reserved)
@@ -66,6 +69,13 @@ def act_on_plan(world: World, turn: Turn) -> bool:
         if len(news.moved) <= _FEW_MOVED:
             touch(world, (job for each in news.moved if (job := world.jobs.get(each.job)) is not None))
     return freed and not (world.paused or world.draining or world.stopping)
+
+
+def _preempted(world: World, found: list[Preempted]) -> Iterator[Preempted]:
+    """All jobs that must end: with these all that can only be ended together."""
+    for each in found:
+        for id in acted_on(world, "preempt", [each.job]):
+            yield each._replace(job=id)
 
 
 def _preemption_text(by: int, at: float | None, wall: float) -> str:

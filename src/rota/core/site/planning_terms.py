@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from rota.core.jobs.job import Spec
 from rota.core.machines.hosts import site_now
+from rota.core.pools.registry import could_delegate, refuse_limits_of_hosts
 from rota.core.world import World
 from rota.errors import BadInput, NeverFits
 from rota.plan.ask import ask_of
@@ -16,17 +17,33 @@ from rota.plan.site.resources import ALIASES, Site
 from rota.plan.size import CORE
 from rota.plan.timeline.ledger import Ledger, Taking
 from rota.plan.timeline.shapes import Shape
+from rota.pool_names import LOCAL, is_delegated
 
 
 def impossible(world: World, spec: Spec) -> str | None:
-    """Why no known host could ever run this; None: one could. Raises `BadInput` for unknown words."""
+    """Why no pool could ever run this; None: one could. Raises `BadInput` for unknown words, and for what a named
+    pool has not."""
+    if is_delegated(spec.pool):
+        refuse_limits_of_hosts(world, spec)
+        if could_delegate(world, spec):
+            return None
+        return f"never fits: the engine of pool '{spec.pool}' starts no runner that large or that long"
+    if spec.pool == LOCAL and not world.settings.local:
+        hint = "leave it out, or name another pool; see 'rota pool list'"
+        raise BadInput(f"pool '{LOCAL}' is off", field="pool", hint=hint)
     if not spec.on_terms:
-        return world.placement.refusal(spec.size)
-    try:
-        refuse_unplannable(world, spec)
-    except NeverFits as error:
-        return error.message
-    return None
+        why = world.placement.refusal(spec.size, spec.pool)
+    else:
+        try:
+            refuse_unplannable(world, spec)
+        except NeverFits as error:
+            why = error.message
+        else:
+            why = None
+    if why is None or spec.pool or not world.settings.pools:
+        return why
+    # The engine of another pool may have larger hosts than any that is known here.
+    return None if could_delegate(world, spec) else f"{why}, and no other pool starts a runner for it"
 
 
 @contextmanager
@@ -61,11 +78,21 @@ def refuse_unplannable(world: World, spec: Spec) -> None:
     for written in spec.request:
         with _named_field("request"):
             check_alternative(parse_request(written), written, levels=levels, kinds=site.kinds)
-    if spec.where:
-        with _named_field("where"):
-            site.matching(spec.where)
+    for name in ("where", "prefer"):
+        if expression := getattr(spec, name):
+            with _named_field(name):
+                site.matching(expression)
     if not site.count:
         return
+    if spec.gang_same and spec.gang_same not in site.kinds:
+        known = ", ".join(sorted(site.kinds))
+        raise BadInput(f"there is no property '{spec.gang_same}'", field="gang_same", hint=f"properties: {known}")
+    if spec.force_host:
+        if spec.force_host not in site.hosts:
+            raise BadInput(
+                f"there is no host '{spec.force_host}'", field="force_host", hint="see 'rota node list'"
+            )
+        return  # whatever the request says
     ask = ask_of(spec, spec.size)
     ledger = Ledger(site)
     taking = ledger.taking(ask)

@@ -19,7 +19,8 @@ def check_record(kind: str, name: str, value: Any) -> None:
         raise BadInput(f"there is no kind '{shortened(kind)}' of records", hint=f"use one of {', '.join(KINDS)}")
     if not 0 < len(name) <= _NAME_MAX or not name.isprintable():
         raise BadInput(
-            f"'{shortened(name)}' cannot be the name of a {kind}", hint="use up to 255 printable characters"
+            f"'{shortened(name)}' cannot be the name of a {kind.replace('_', ' ')}",
+            hint="use up to 255 printable characters",
         )
     check = CHECKS.get(kind)
     if check is not None and value is not None:

@@ -11,6 +11,7 @@ import msgspec
 
 from rota.core.answers import MOST_WARNINGS
 from rota.core.events import ChunkArrived
+from rota.core.gangs.admission import changes_gang
 from rota.core.jobs.job import After, Spec
 from rota.core.states import LEASED, RETRYABLE, WAITING
 from rota.core.submit.edited_input import Reconciliation, drop_removed_lines
@@ -46,7 +47,7 @@ def _compare(
     entry_parents: EntryParents,
 ) -> None:
     """Compare an existing job with its entry: it takes new dependencies and settings unless it runs or is
-    complete."""
+    complete, or would join or leave a gang."""
     job = world.jobs.get(known.job) or upload.retried.get(known.job)
     if job is not None:
         spec, after = job.spec, job.after
@@ -63,7 +64,15 @@ def _compare(
     if not names:
         return
     if job is not None and (job.state in WAITING or (job.state in RETRYABLE and known.job in upload.retried)):
-        reconciled.changed[known.job] = known
+        if not changes_gang(spec, known.spec, names):
+            reconciled.changed[known.job] = known
+            return
+        # The gang knows its members by id: it would go on counting one that left, and miss one that joined.
+        warn(
+            upload,
+            f"line {upload.lines[entry]}: job {known.job} keeps its own {', '.join(names)}: "
+            "a gang is placed as it was added",
+        )
         return
     state = job.state.label if job is not None else "complete"
     what = "keeps its own" if job is not None and job.state in LEASED else "is skipped with its own"

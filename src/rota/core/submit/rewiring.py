@@ -11,7 +11,13 @@ from types import MappingProxyType
 
 import msgspec
 
-from rota.core.jobs.dependencies import enter_waiting, register_dependencies, unregister_dependencies
+from rota.core.jobs.dependencies import (
+    enter_waiting,
+    register_dependencies,
+    unregister_dependencies,
+    waiting_state,
+    with_companions,
+)
 from rota.core.jobs.group_ancestry import GroupAncestry
 from rota.core.jobs.job import After, Job
 from rota.core.jobs.respecification import respecify
@@ -129,10 +135,14 @@ def _behind(known: Mapping[int, Job], jobs: set[int]) -> set[int]:
 def reevaluate_waiting(world: World, turn: Turn, jobs: Iterable[Job]) -> None:
     """Put these jobs into the state that follows from their dependencies. Ended jobs are left until they are
     re-opened."""
+    concerned: dict[int, None] = {}
     for job in jobs:
-        if job.state in TERMINAL:
-            continue
-        target = register_dependencies(world, job)
+        if job.state not in TERMINAL:
+            register_dependencies(world, job)
+            concerned[job.id] = None
+    for id in with_companions(world, concerned):
+        job = world.jobs[id]
+        target = waiting_state(world, job)
         if job.state in (State.READY, State.DEPENDENT, State.BLOCKED) and target is not job.state:
             if job.state is State.READY:
                 dequeue(world, job)

@@ -11,8 +11,9 @@ from itertools import groupby
 from rota.core.answers import Added, compact_answer
 from rota.core.effects import SendReply
 from rota.core.events import ChunkArrived
+from rota.core.gangs.gang_state import gang_of
 from rota.core.jobs.actions import reopen_for_retry
-from rota.core.jobs.dependencies import announce_blocked, propagate, register_dependencies
+from rota.core.jobs.dependencies import announce_blocked, propagate, register_dependencies, waiting_state
 from rota.core.jobs.job import After, Job
 from rota.core.jobs.reopening import reopen_dependents
 from rota.core.learning.estimate import offer
@@ -59,7 +60,13 @@ def seal(
         if reconciled.changed
         else []
     )
+    if upload.gangs:
+        for job in jobs.values():
+            if job.spec.gang:
+                gang_of(world, job)
     blocked = _enter_dependencies(world, turn, upload, entry_parents.new) if entry_parents.new else []
+    if upload.gangs:
+        blocked += _wait_together(world, turn, jobs)
     _enter_queues(world, jobs)
     touch(world, jobs.values())
     # From here on every job is counted in its state and may move.
@@ -147,6 +154,21 @@ def _enter_dependencies(world: World, turn: Turn, upload: Upload, after: dict[in
             for name in job.spec.dep_groups:
                 world.groups[name].wait_for(reach)
         turn.changes.jobs.append(row_of(job))
+    return blocked
+
+
+def _wait_together(world: World, turn: Turn, jobs: dict[int, Job]) -> list[Job]:
+    """Members of gangs are ready, dependent or blocked together. Returns those that are blocked now."""
+    blocked = []
+    for job in jobs.values():
+        if not job.spec.gang or (state := waiting_state(world, job)) is job.state:
+            continue
+        for name in job.spec.dep_groups:
+            world.groups[name].move(job.id, job.state, state)
+        job.state, job.ready_at = state, None
+        if state is State.BLOCKED:
+            announce_blocked(world, turn, job)
+            blocked.append(job)
     return blocked
 
 

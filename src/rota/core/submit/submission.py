@@ -9,6 +9,8 @@ from __future__ import annotations
 from rota.core.answers import MOST_WARNINGS
 from rota.core.effects import SendReply
 from rota.core.events import ChunkArrived, LibraryGrew, UploadDropped
+from rota.core.gangs.admission import refuse_bad_gangs
+from rota.core.gangs.conflicts import refuse_conflicts
 from rota.core.site import planning_terms
 from rota.core.site.plan_facts import inform
 from rota.core.submit.edited_input import Reconciliation
@@ -33,7 +35,7 @@ def on_chunk_arrived(world: World, turn: Turn, event: ChunkArrived) -> None:
         raise BadInput(f"chunk begins at entry {event.first}, expected 0", hint="send the input again")
     try:
         _refuse_unfitting(event, upload)
-        _refuse_impossible(world, event)
+        _refuse_impossible(world, event, upload)
         stage(world, turn, event, upload)
         upload.warnings += event.warnings[:MOST_WARNINGS]
         if not event.last:
@@ -50,6 +52,9 @@ def on_chunk_arrived(world: World, turn: Turn, event: ChunkArrived) -> None:
         entry_parents = resolve_after(world, upload)
         reconciled = decide(world, upload, entry_parents, event)
         _refuse_cycles(world, upload, entry_parents, reconciled)
+        if upload.gangs:
+            refuse_bad_gangs(world, upload, entry_parents.new)
+            refuse_conflicts(world, turn, upload, event)
         _refuse_reservation(world, turn, upload)
     except RotaError:
         _discard(world, turn, event.submission)
@@ -86,7 +91,8 @@ def _discard(world: World, turn: Turn, submission: str) -> None:
         return
     changes = turn.changes
     changes.jobs = [row for row in changes.jobs if row.id not in upload.jobs]
-    changes.submissions = [row for row in changes.submissions if row.id != submission]
+    # An earlier upload of the same id may have been accepted in this batch: its row stays, its jobs refer to it.
+    changes.submissions = [row for row in changes.submissions if row.id != submission or row.answer is not None]
     changes.undone.extend(upload.jobs)
     changes.dropped.append(submission)
     world.give_back(upload.jobs)
@@ -102,8 +108,9 @@ def _refuse_unfitting(event: ChunkArrived, upload: Upload) -> None:
         raise BadInput("the chunk does not fit those before it", hint="send the input again")
 
 
-def _refuse_impossible(world: World, event: ChunkArrived) -> None:
-    """Raise if an entry asks for what no host has. Checks each specification once."""
+def _refuse_impossible(world: World, event: ChunkArrived, upload: Upload) -> None:
+    """Raise if an entry asks for what no host has. Checks each specification once. Members of gangs are examined
+    together, when all have arrived."""
     impossible: dict[int, str] = {}
     for index in (sorted(set(event.spec_of)) if event.spec_of else [0]) if event.cmds else ():
         try:
@@ -111,7 +118,9 @@ def _refuse_impossible(world: World, event: ChunkArrived) -> None:
         except BadInput as error:
             line = line_of(event, event.spec_of.index(index) if event.spec_of else 0)
             raise error.at(line=line) from None
-        if why is not None:
+        if event.specs[index].gang:
+            upload.gangs = True
+        elif why is not None:
             impossible[index] = why
     if not impossible:
         return

@@ -12,8 +12,8 @@ from rota.core.jobs.job import Job, Parent, Spec
 class Upload:
     """A submission whose chunks have not all arrived."""
 
-    __slots__ = ("added", "after", "arrays", "check", "complete", "entries", "existing", "fresh", "jobs", "keys",
-                 "known_entries", "lines", "replacing", "retried", "warnings")  # fmt: skip
+    __slots__ = ("added", "after", "arrays", "check", "complete", "entries", "existing", "fresh", "gangs", "jobs",
+                 "keys", "known_entries", "lines", "replacing", "retried", "warnings")  # fmt: skip
 
     def __init__(self, *, check: bool) -> None:
         self.check = check  #: dry run: nothing is written and no id is used
@@ -24,6 +24,7 @@ class Upload:
         self.fresh: set[int] = set()  #: jobs that are new even though equal ones exist
         self.retried: dict[int, Job | None] = {}  #: None: the job is in memory
         self.jobs: dict[int, Job] = {}
+        self.gangs = False  #: are some of its jobs members of gangs?
         self.keys: dict[str, int] = {}
         #: (entry, parent, condition, is the parent an entry of this input?)
         self.after: list[tuple[int, Parent, int, bool]] = []

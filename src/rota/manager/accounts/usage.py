@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Final, NamedTuple
 
 from rota.core.accounts.accounting import micros
-from rota.core.machines.host_usage import ASLEEP, AWAY, BUSY, CLOSED, DRAINED, DRAINING, IDLE, SUSPECTED, UNSEEN
-from rota.core.rows import HostStateRow
+from rota.core.machines.machine_states import (
+    BUSY,
+    DRAINING,
+    UNKNOWN,
+    UNSEEN,
+    Condition,
+    MachineState,
+    NodeState,
+    Usage,
+    word,
+)
+from rota.core.machines.usage_sums import spans as machine_spans
+from rota.core.rows import MachineRow
 from rota.errors import BadInput
 from rota.manager.loop import clock
 from rota.plan.language.hostlist import natural
@@ -22,11 +33,19 @@ DAY_S: Final = 86_400.0
 _HISTORY_S: Final = 7 * DAY_S
 _MOST: Final = 1000
 #: States in which nothing could run. A sleeping host does not count: it would have been woken.
-_DOWN: Final = (AWAY, DRAINED, SUSPECTED, CLOSED)
+_DOWN: Final = (
+    NodeState.AWAY,
+    NodeState.DRAINED,
+    NodeState.SUSPECTED,
+    NodeState.CLOSED,
+    Condition.MANUAL,
+    Condition.BROKEN,
+    Condition.REMOVED,
+)
 
 
 class HostSpan(NamedTuple):
-    """What a host did from one moment to another, in microseconds."""
+    """What a host did from one moment to another, in microseconds, in one word."""
 
     host: str
     at: int
@@ -34,13 +53,14 @@ class HostSpan(NamedTuple):
     state: str
 
 
-def spans(rows: Iterable[HostStateRow], *, since: int, until: int) -> Iterator[HostSpan]:
-    """Changes of state, by host and time, as spans that lie within two moments."""
-    for host, its in groupby(rows, key=lambda row: row.host):
+def spans(
+    rows: Iterable[MachineRow], *, since: int, until: int, said: Callable[[MachineState], str] = word
+) -> Iterator[HostSpan]:
+    """The history of hosts within two moments, by host and time; spans with the same word are joined."""
+    known = (span for span in machine_spans(rows, since=since, until=until) if span.what != UNKNOWN)
+    for (host, state), its in groupby(known, key=lambda span: (span.host, said(span.what))):
         found = list(its)
-        for row, over in zip(found, [*(row.at for row in found[1:]), until], strict=True):
-            if min(over, until) > max(row.at, since):
-                yield HostSpan(host, max(row.at, since), min(over, until), row.state)
+        yield HostSpan(host, found[0].at, found[-1].until, state)
 
 
 def usage(store: Store, ask: m.GetUsage) -> UsageView:
@@ -52,7 +72,7 @@ def usage(store: Store, ask: m.GetUsage) -> UsageView:
     if not first < last or until <= since:  # NaN, too
         raise BadInput("'to' is not after 'from', or nothing has happened yet", hint="give an earlier beginning")
     sums: dict[str, dict[str, int]] = {}
-    for span in spans(store.host_states(host="", since=since, until=until), since=since, until=until):
+    for span in spans(store.machine_rows(host="", since=since, until=until), since=since, until=until):
         its = sums.setdefault(span.host, {})
         its[span.state] = its.get(span.state, 0) + span.until - span.at
     hosts = [_usage(host, its) for host, its in sorted(sums.items(), key=lambda each: natural(each[0]))]
@@ -63,9 +83,9 @@ def _usage(host: str, its: dict[str, int]) -> HostUsage:
     found = HostUsage(
         host=host,
         busy_s=(its.get(BUSY, 0) + its.get(DRAINING, 0)) / 1e6,
-        idle_s=its.get(IDLE, 0) / 1e6,
+        idle_s=its.get(Usage.IDLE, 0) / 1e6,
         down_s=sum(its.get(state, 0) for state in _DOWN) / 1e6,
-        asleep_s=its.get(ASLEEP, 0) / 1e6,
+        asleep_s=its.get(NodeState.ASLEEP, 0) / 1e6,
         unseen_s=its.get(UNSEEN, 0) / 1e6,
     )
     found.utilisation = _utilisation(found)
@@ -83,9 +103,17 @@ def history(store: Store, host: str) -> list[NodeHistory]:
     """What a host did in the last week, newest first."""
     now = clock.now()
     since, until = micros(now - _HISTORY_S), micros(now)
-    found = list(spans(store.host_states(host=host, since=since, until=until), since=since, until=until))
+    rows = store.machine_rows(host=host, since=since, until=until)
+    found = [span for span in machine_spans(rows, since=since, until=until) if span.what != UNKNOWN]
     return [
-        NodeHistory(at=_time(span.at), until=None if span is found[-1] else _time(span.until), state=span.state)
+        NodeHistory(
+            at=_time(span.at),
+            until=None if span is found[-1] else _time(span.until),
+            state=word(span.what),
+            condition=span.what.condition,
+            usage=span.what.usage,
+            node_state=span.what.state,
+        )
         for span in reversed(found[-_MOST:])
     ]
 

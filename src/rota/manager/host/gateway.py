@@ -2,6 +2,9 @@
 
 The socket is bound here and stays open, so that a restarted gateway has the same address. A free port is
 remembered, so that open pages find the next manager at the same address.
+
+The gateway outlives a re-execution of the manager, whose new image adopts it: clients keep their connections, and
+their requests wait meanwhile.
 """
 
 from __future__ import annotations
@@ -13,9 +16,12 @@ import ipaddress
 import logging
 import os
 import select
+import signal
 import socket
 import sys
 from typing import Final
+
+from msgspec import Struct
 
 from rota.errors import BadInput, EnvironmentFault
 from rota.home import Home
@@ -32,6 +38,14 @@ _LONGEST_S: Final = 60.0
 _END_MS: Final = 2000
 
 
+class LeftGateway(Struct, frozen=True):
+    """A gateway that goes on serving while its manager becomes a new image of itself."""
+
+    pid: int
+    url: str
+    host: str  #: the setting `http_host` that it was started with
+
+
 class GatewayProcess:
     """The gateway of a manager, which may not have been started yet."""
 
@@ -42,13 +56,13 @@ class GatewayProcess:
         self._listener: socket.socket | None = None
         self._twin: socket.socket | None = None  #: occupies the same port of the other loopback address
         self._task: asyncio.Task[None] | None = None
-        self._life: int | None = None  #: the process ends when this is closed
         self._pid: int | None = None
+        self._handle: int | None = None  #: of the process
         self.url: str | None = None
 
     def start(self) -> str:
         """Start it, unless it runs. Returns its address. Raises `RotaError`."""
-        if self.url is None or self._listener is None:
+        if self.url is None:
             settings = self._settings
             if settings.http == OFF:
                 hint = 'set http = "on" in rota.toml, and start the manager again'
@@ -57,6 +71,51 @@ class GatewayProcess:
             self.url = url_of(*self._listener.getsockname()[:2])
             self._task = self._loop.create_task(self._keep(self._listener))
         return self.url
+
+    # ------------------------------------------------------------------ re-execution of the manager
+
+    @property
+    def left(self) -> LeftGateway | None:
+        """What the next image of this manager must know to adopt the gateway."""
+        if self._pid is None or self.url is None:
+            return None
+        return LeftGateway(self._pid, self.url, self._settings.http_host)
+
+    def adopt(self, left: LeftGateway) -> None:
+        """Take over the gateway that the image before started; or end it, if the settings have changed."""
+        try:
+            self._handle = os.pidfd_open(left.pid)
+        except OSError:
+            return  # it has ended
+        self._pid = left.pid
+        port, settings = int(left.url.rpartition(":")[2]), self._settings
+        if settings.http == OFF or settings.http_host != left.host or settings.http_port not in (0, port):
+            self.stop()
+            return
+        self.url = left.url
+        self._task = self._loop.create_task(self._keep_adopted(self._handle))
+
+    async def _keep_adopted(self, handle: int) -> None:
+        """Start another gateway when the adopted one has ended."""
+        ended = asyncio.Event()
+        self._loop.add_reader(handle, ended.set)
+        try:
+            await ended.wait()
+        finally:
+            self._loop.remove_reader(handle)
+            self._forget()
+        log.warning("the gateway ended")
+        self.url = None
+        while True:
+            try:
+                self.start()
+            except EnvironmentFault as error:
+                log.warning("cannot start the gateway: %s", error)
+                await asyncio.sleep(_LONGEST_S)
+            else:
+                return
+
+    # ------------------------------------------------------------------ a process of its own
 
     def _bind(self, host: str, port: int) -> tuple[socket.socket, socket.socket | None]:
         file = self._home.path / "http.port"
@@ -90,46 +149,46 @@ class GatewayProcess:
             await asyncio.sleep(pause)
 
     async def _run(self, listener: socket.socket) -> int:
-        theirs, self._life = os.pipe()
+        command = [sys.executable, "-P", "-m", "rota.api", "--home", str(self._home)]
+        command += ["--listen-fd", str(listener.fileno()), "--manager-pid", str(os.getpid())]
+        # It keeps the other address occupied while the manager is re-executed.
+        held = tuple(each.fileno() for each in (listener, self._twin) if each is not None)
+        with open(self._home.logs / "gateway.out", "ab", opener=_private) as out:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                pass_fds=held,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
         try:
-            command = [sys.executable, "-P", "-m", "rota.api", "--home", str(self._home)]
-            fds = ["--listen-fd", str(listener.fileno()), "--life-fd", str(theirs)]
-            with open(self._home.logs / "gateway.out", "ab", opener=_private) as out:
-                process = await asyncio.create_subprocess_exec(
-                    *command,
-                    *fds,
-                    pass_fds=(listener.fileno(), theirs),
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=out,
-                    start_new_session=True,
-                )
-            os.close(theirs)
-            theirs = -1
-            self._pid = process.pid
+            with contextlib.suppress(OSError):  # it has ended
+                self._handle = os.pidfd_open(process.pid)
+                self._pid = process.pid
             return await process.wait()
         finally:
-            self._pid = None
-            if theirs >= 0:
-                os.close(theirs)
-            self._let_go()
+            self._forget()
 
-    def _let_go(self) -> None:
-        if self._life is not None:
-            os.close(self._life)
-            self._life = None
+    def _forget(self) -> None:
+        self._pid = None
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
 
     def stop(self) -> None:
-        """End the process by closing its pipe. Blocks for a moment, until it has released the port."""
-        pid = self._pid
+        """End the process. Blocks for a moment, until it has released the port."""
         if self._task is not None:
             self._task.cancel()
-        self._let_go()
         for held in (self._listener, self._twin):
             if held is not None:
                 held.close()
-        if pid is not None:
-            _wait_for(pid)
+        if self._handle is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, signal.SIGTERM)
+            _wait_for(self._handle)
+            if self._task is None:
+                self._forget()  # otherwise the task does when it is cancelled
 
 
 def url_of(host: str, port: int) -> str:
@@ -204,17 +263,10 @@ def _remembered(file: os.PathLike[str]) -> int:
     return int(text) if text.isdigit() and 1024 <= int(text) < 65536 else 0
 
 
-def _wait_for(pid: int) -> None:
-    try:
-        handle = os.pidfd_open(pid)
-    except OSError:
-        return  # it has ended
-    try:
-        poll = select.poll()
-        poll.register(handle, select.POLLIN)
-        poll.poll(_END_MS)
-    finally:
-        os.close(handle)
+def _wait_for(handle: int) -> None:
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    poll.poll(_END_MS)
 
 
 def _private(path: str, flags: int) -> int:

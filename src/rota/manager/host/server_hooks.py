@@ -18,7 +18,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import IO, Final
 
 from rota.core.effects import Effect, RunServerScript, StopServerScript
 from rota.core.events import Event, HostFenced, HostHealed, ServerScriptEnded
@@ -49,12 +49,18 @@ def words_of(settings: Settings, name: str) -> list[str]:
         raise BadInput(f"{name}: {error}", hint="check its quotes") from None
 
 
-class _Run:
+class Run:
     """A script that runs for an attempt."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
         self.stopped = False
+
+    def stop(self) -> None:
+        """Kill it. Its end is of no interest any more."""
+        self.stopped = True
+        if self.process is not None:
+            _kill(self.process)
 
 
 class ServerHookRunner(FeatureService):
@@ -66,7 +72,7 @@ class ServerHookRunner(FeatureService):
         self._settings = settings
         self._happened = happened
         self._waiting: deque[RunServerScript] = deque()
-        self._running: dict[tuple[str, int, int], _Run] = {}
+        self._running: dict[tuple[str, int, int], Run] = {}
         self._fence = words_of(settings, "fence_cmd")
         self._heal = words_of(settings, "heal_cmd")
         self._tried: dict[tuple[str, str], float] = {}  #: (command, node) → when it last began
@@ -95,25 +101,21 @@ class ServerHookRunner(FeatureService):
         )
         run = self._running.get((PROLOGUE, job, attempt))
         if run is not None:
-            run.stopped = True
-            if run.process is not None:
-                _kill(run.process)
+            run.stop()
 
     def close(self) -> None:
         """The manager stops: kill the scripts of jobs. The next manager runs them again."""
         self._waiting.clear()
         for run in self._running.values():
-            run.stopped = True
-            if run.process is not None:
-                _kill(run.process)
+            run.stop()
 
     def _go_on(self) -> None:
         while self._waiting and len(self._running) < AT_ONCE:
             effect = self._waiting.popleft()
-            run = self._running[effect.hook, effect.job, effect.attempt] = _Run()
+            run = self._running[effect.hook, effect.job, effect.attempt] = Run()
             threading.Thread(target=self._run, args=(effect, run), name="hook", daemon=True).start()
 
-    def _run(self, effect: RunServerScript, run: _Run) -> None:
+    def _run(self, effect: RunServerScript, run: Run) -> None:
         settings = self._settings
         path = settings.server_prologue if effect.hook == PROLOGUE else settings.server_epilogue
         wrong = ""
@@ -183,9 +185,18 @@ class ServerHookRunner(FeatureService):
 
 
 def run_script(
-    words: list[str], about: dict[str, str], limit_s: float, *, label: str, run: _Run | None = None
+    words: list[str],
+    about: dict[str, str],
+    limit_s: float,
+    *,
+    label: str,
+    run: Run | None = None,
+    answer: IO[bytes] | None = None,
 ) -> str:
-    """Run a script to its end, in this thread. Returns why it failed; empty: it succeeded."""
+    """Run a script to its end, in this thread. Returns why it failed; empty: it succeeded.
+
+    `answer`: a file for its standard output, which then is not logged.
+    """
     env = {**os.environ, **{name: value.replace("\0", "") for name, value in about.items()}}
     # A file, not a pipe: a process that it leaves behind could keep a pipe open.
     with tempfile.TemporaryFile() as output:
@@ -193,8 +204,8 @@ def run_script(
             process = subprocess.Popen(
                 words,
                 stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
+                stdout=answer or output,
+                stderr=output,
                 start_new_session=True,
                 cwd="/",
                 env=env,

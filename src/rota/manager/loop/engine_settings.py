@@ -17,10 +17,14 @@ def engine_settings(settings: Settings, *, own_host: str, hosts: Container[str])
         dead_after_s=settings.dead_after,
         orphan_after_s=settings.orphan_after,
         patience_s=settings.reservation_patience,
+        gang_patience_s=settings.gang_patience,
         special_hosts={"deploy": settings.deploy_host or own, "cosystem": settings.cosystem_host or own},
+        deploy_host="" if settings.deploy_host in (None, own_host) else settings.deploy_host or "",
         vacate_times=VacateTimes(
             checkpoint_s=settings.checkpoint_grace,
             grace_s=settings.grace,
             epilogue_s=settings.hook_timeout if settings.epilogue else 0.0,
         ),
+        pools={name: pool.most_runners(settings.max_runners) for name, pool in settings.pools.items()},
+        local=settings.local != "off",
     )

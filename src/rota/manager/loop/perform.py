@@ -9,11 +9,16 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from time import monotonic
 
+import msgspec
+from msgspec.structs import replace
+
 from rota.core import effects as e
 from rota.core.attempts.leases import LeaseRef
 from rota.core.jobs.command import length
 from rota.core.jobs.job import Job
 from rota.core.jobs.report_groups import first_of
+from rota.core.machines.provision_records import SendProvision
+from rota.core.machines.provision_steps import is_provisioning
 from rota.core.states import State
 from rota.core.submit.spec_library import Library
 from rota.core.world import World
@@ -22,6 +27,7 @@ from rota.manager.feature import Perform
 from rota.manager.metrics.counters import Counters
 from rota.manager.metrics.rates import Rates
 from rota.manager.output.pruning import Pruner
+from rota.manager.peers.channels import ChannelRouter
 from rota.manager.peers.peer import Peer
 from rota.manager.peers.runners import Runners
 from rota.manager.watch.watches import Watches
@@ -33,6 +39,9 @@ from rota.wire import messages as m
 
 log = logging.getLogger("rota.manager")
 
+#: Effects that send jobs to a runner, which must know their environments.
+_SENDS_JOBS = (e.SendWork, e.SendParts, SendProvision)
+_FOR_RUNNERS = frozenset({e.SendRules, *_SENDS_JOBS})
 #: Approximate size of one message, in characters of commands and environments.
 _PIECE = 4 << 20
 
@@ -50,11 +59,13 @@ class Performer:
         peers: Mapping[int, Peer],
         runners: Runners,
         watches: Watches,
+        channels: ChannelRouter,
         features: Mapping[type[e.Effect], Perform],
         pruner: Pruner,
         figures: Counters,
         rates: Rates,
         failed: Callable[[str, Exception], None],
+        start_anew: Callable[[str], None],
     ) -> None:
         self._world = world
         self._store = store
@@ -63,11 +74,13 @@ class Performer:
         self._peers = peers
         self._runners = runners
         self._watches = watches
+        self._channels = channels
         self._features = features  #: effects of features
         self._pruner = pruner
         self._figures = figures
         self._rates = rates
         self._failed = failed  #: told of bugs
+        self._start_anew = start_anew
         self._environments: dict[int, bytes] = {}  #: read for the batch that is being committed
 
     def to_read(self, effects: list[e.Effect]) -> Callable[[], None] | None:
@@ -76,9 +89,11 @@ class Performer:
         missing: set[int] = set()
         joining: set[str] = set()  #: runners that are about to be admitted, and have got nothing
         for effect in effects:
+            if type(effect) not in _FOR_RUNNERS:
+                continue
             if isinstance(effect, e.SendRules):
                 joining.add(effect.runner)
-            elif isinstance(effect, e.SendWork | e.SendParts):
+            elif isinstance(effect, _SENDS_JOBS):
                 peer = None if effect.runner in joining else self._runners.peer_of(effect.runner)
                 for job in effect.jobs:
                     if peer is not None and (job.spec_id in peer.specs or job.spec.env in peer.envs):
@@ -118,10 +133,7 @@ class Performer:
                     asker.fail(effect.to.n, error)
 
     def _perform(self, effect: e.Effect) -> None:
-        if perform := self._features.get(type(effect)):
-            perform(effect)
-            return
-        match effect:
+        match effect:  # the commonest first
             case e.NotifySettled(job, state, outcome):
                 self._watches.settled(job, state, outcome)
                 self._figures.ended(State(state).label)
@@ -129,6 +141,11 @@ class Performer:
                     begun = outcome.started_at
                     wall_s = None if begun is None else max(0.0, outcome.ended_at - begun)
                     self._rates.ended(job.spec.group, wall_s, monotonic())
+            case e.NotifyStarted(job_id, attempt, runner):
+                self._watches.started(job_id, attempt, runner)
+            case e.AcknowledgeReport(runner, seq):
+                if peer := self._runners.peer_of(runner):
+                    peer.send(m.Ack(seq))
             case e.SendWork(runner):
                 if peer := self._runners.peer_of(runner):
                     for work in self._work(peer, effect):
@@ -136,14 +153,12 @@ class Performer:
             case e.SendParts(runner, jobs, leases):
                 if peer := self._runners.peer_of(runner):
                     self._send_parts(peer, jobs, leases)
+            case SendProvision(runner, jobs):
+                if peer := self._runners.peer_of(runner):
+                    self._send_provision(peer, jobs[0], effect)
             case e.CloseParts(runner, leases):
                 if peer := self._runners.peer_of(runner):
                     peer.send(m.ClosePart([LeaseRef(*lease) for lease in leases]))
-            case e.AcknowledgeReport(runner, seq):
-                if peer := self._runners.peer_of(runner):
-                    peer.send(m.Ack(seq))
-            case e.NotifyStarted(job_id, attempt, runner):
-                self._watches.started(job_id, attempt, runner)
             case e.SendReply(to, body):
                 if asker := self._peers.get(to.connection):
                     asker.send(m.Reply(to.n, codec.body(body)))
@@ -173,8 +188,16 @@ class Performer:
             case e.RecallLeases(runner, leases):
                 if peer := self._runners.peer_of(runner):
                     peer.send(m.Recall([LeaseRef(*lease) for lease in leases]))
+            case e.EndMeeting(to, exit_code, message):
+                if asker := self._peers.get(to.connection):
+                    self._channels.met(asker, to.n, exit_code, message)
+            case e.StartAnew(why):
+                self._start_anew(why)
             case _:
-                raise Bug(f"nothing performs {type(effect).__name__}")
+                perform = self._features.get(type(effect))
+                if perform is None:
+                    raise Bug(f"nothing performs {type(effect).__name__}")
+                perform(effect)
 
     def _rules(self, forget: list[tuple[int, int, int]]) -> m.Rules:
         settings = self._settings
@@ -215,6 +238,8 @@ class Performer:
                 size += self._tell_spec(peer, job, specs, envs)
             rank = ((255 - job.spec.priority) << 48) + job.id
             allocation = None if lease.given is None else _allocation(job, lease.given)
+            if lease.gang_hosts:
+                allocation = replace(allocation or m.Allocation(), gang_hosts=lease.gang_hosts)
             spec, cmd = job.spec_id, job.cmd
             grants.append(m.Grant(id, attempt, token, spec, cmd, rank, job.learned, job.element, allocation))
             size += length(job.cmd)
@@ -234,6 +259,20 @@ class Performer:
         blob = self._library.blob(job.spec.env, self._environment)
         envs.append((job.spec.env, blob))
         return len(blob)
+
+    def _send_provision(self, peer: Peer, job: Job, order: SendProvision) -> None:
+        """The command that makes a machine ready goes to its runner like a job, with a seat of its own."""
+        if job.lease is None or not is_provisioning(job, order.attempt, order.token):
+            return  # it moved on before it was sent
+        specs: list[m.RunSpec] = []
+        envs: list[tuple[int, bytes]] = []
+        known = job.spec_id in peer.specs
+        self._tell_spec(peer, job, specs, envs)
+        if not known:
+            peer.specs.discard(job.spec_id)  # it gets another one
+        spec = _provision_spec(specs[-1], order.limit_s)
+        grant = m.Grant(job.id, order.attempt, order.token, spec.id, job.spec.provision, 0, job.learned)
+        peer.send(m.Work([grant], [m.Seat(order.token, job.size)], [spec], envs))
 
     def _send_parts(self, peer: Peer, jobs: list[Job], leases: list[tuple[int, int, int]]) -> None:
         """Parts, of leases that are still valid, for the host of this runner to open."""
@@ -260,6 +299,14 @@ def _allocation(job: Job, given: Given) -> m.Allocation | None:
     if not given.cpu_list and not given.elsewhere and walltime_s is None:
         return None
     return m.Allocation(cpu_list=given.cpu_list, nodes=given.nodes, walltime_s=walltime_s)
+
+
+def _provision_spec(spec: m.RunSpec, limit_s: float) -> m.RunSpec:
+    """A specification for the command that makes a machine ready: without all that follows the job's own."""
+    return msgspec.structs.replace(
+        spec, id=-spec.id, walltime_s=limit_s, on_success=(), on_failure=(), on_exit=(), stdout="", stderr="",
+        interactive=False, checkpoint_s=None, done_at_walltime=False,
+    )  # fmt: skip
 
 
 #: Fields of a specification that a runner must know.

@@ -1,9 +1,9 @@
 """Re-execution: after a bug the manager becomes a new image of itself, in the same process, and recovers.
 
 Only its standard streams are inherited. Lock, sockets, ports and log are taken anew, as after any restart.
-Processes that the old image started stay its children: a runner is found again by its lock, everything else has
-been ended or ends by itself, and all are reaped. While the lock is free in between, `manager.json` says to whom it
-belongs: a client that finds no manager could start one.
+Processes that the old image started stay its children: a runner is found again by its lock, the gateway by its
+process id, everything else has been ended or ends by itself, and all are reaped. While the lock is free in
+between, `manager.json` says to whom it belongs: a client that finds no manager could start one.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import msgspec
 from rota import __version__
 from rota.errors import NotDone, StoreRefused
 from rota.home import Home, ManagerFile
+from rota.manager.host.gateway import LeftGateway
 from rota.manager.loop.deployment import Deployment
 from rota.manager.peers.peer import Peer
 from rota.store.home.home_lock import HomeLock
@@ -41,15 +42,19 @@ _PYTHON: Final = os.path.join(os.path.realpath(os.path.dirname(sys.executable)),
 #: The option that marks a new image.
 AGAIN: Final = "--again"
 DRAIN: Final = "--drain"
+#: The option that names a gateway to adopt.
+GATEWAY: Final = "--gateway"
 
 
-def command(deployment: Deployment, *, draining: bool) -> list[str]:
+def command(deployment: Deployment, *, draining: bool, gateway: LeftGateway | None = None) -> list[str]:
     """The command line of the new image, from the options that hold now."""
     words = [_PYTHON, "-P", "-m", "rota.manager", "--home", str(deployment.home), AGAIN]
     if deployment.idle_stop_s is not None:
         words += ["--idle-stop", f"{deployment.idle_stop_s:.6f}"]
     if draining:
         words.append(DRAIN)
+    if gateway is not None:
+        words += [GATEWAY, str(gateway.pid), gateway.url, gateway.host]
     return words
 
 
@@ -123,7 +128,8 @@ def lock_when_free(home: Path, *, again: bool) -> HomeLock:
 
 
 def open_standard_streams() -> None:
-    """Open those that are closed. Otherwise a lock or a socket could take their numbers, which are inherited."""
+    """Open every standard stream that is closed. Otherwise a lock or a socket could get its number, and would be
+    inherited by the next image."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -131,9 +137,9 @@ def open_standard_streams() -> None:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number
 
 
-def reexecute(deployment: Deployment, *, draining: bool) -> None:
+def reexecute(deployment: Deployment, *, draining: bool, gateway: LeftGateway | None) -> None:
     """Become the new image. Never returns."""
-    words = command(deployment, draining=draining)
+    words = command(deployment, draining=draining, gateway=gateway)
     log.info("the manager starts anew: %s", words)
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2:
@@ -155,7 +161,7 @@ class LeftChildren:
         self._pids = _children()
 
     def reap(self) -> None:
-        """Take notice of those that have ended. Never blocks."""
+        """Reap the children that have ended. Never blocks."""
         for pid in list(self._pids):
             try:
                 ended, _status = os.waitpid(pid, os.WNOHANG)

@@ -1,6 +1,7 @@
 """The manager: all its components, wired together here and nowhere else, and its life from start to stop.
 
-A component gets what it uses in its constructor. This module imports all others; only `loop.startup` imports it.
+A component gets what it uses in its constructor. This module imports all others; only startup imports it, and
+listening.
 """
 
 from __future__ import annotations
@@ -12,29 +13,26 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
-from rota.core import effects, events
+from rota.core import events
 from rota.core.admission.admission import Admission
 from rota.core.attempts.noop_jobs import running_noops
 from rota.core.bugs.undecided import Undecided
-from rota.core.invariants import broken
 from rota.core.site.manager_pause import leased
-from rota.core.states import LIVE, SETTLED
 from rota.core.submit.spec_library import Library
 from rota.core.world import World
 from rota.errors import RotaError
 from rota.manager.feature import ManagerFeature, Services
 from rota.manager.features import BUILT_IN, ManagerFeatures, engine_features
-from rota.manager.host.demand import Demand
 from rota.manager.host.gateway import GatewayProcess
 from rota.manager.loop import clock
-from rota.manager.loop.awake_clock import TICK_S, AwakeClock
+from rota.manager.loop.awake_clock import AwakeClock
 from rota.manager.loop.bugs import BugKeeper
 from rota.manager.loop.deployment import Deployment
 from rota.manager.loop.engine_settings import engine_settings
+from rota.manager.loop.housekeeping import Housekeeping
 from rota.manager.loop.perform import Performer
 from rota.manager.loop.readers import Readers
-from rota.manager.loop.reexecution import LeftChildren, tell_clients
-from rota.manager.loop.self_check import CHECK_UP_TO_JOBS
+from rota.manager.loop.reexecution import tell_clients
 from rota.manager.loop.turns import TurnLoop
 from rota.manager.metrics.counters import Counters
 from rota.manager.metrics.metrics_view import ManagerMetrics
@@ -49,6 +47,7 @@ from rota.manager.peers.logins import Logins
 from rota.manager.peers.peer import Peer, hang_up
 from rota.manager.peers.runner_messages import RunnerMessages
 from rota.manager.peers.runners import Runners
+from rota.manager.peers.tickets import Tickets
 from rota.manager.requests.actions import Actions
 from rota.manager.requests.control import ManagerControl
 from rota.manager.requests.credentials import Credentials
@@ -65,7 +64,7 @@ from rota.manager.views.status import ManagerStatus
 from rota.manager.watch.feed import Feeds
 from rota.manager.watch.tails import OutputTails
 from rota.manager.watch.watches import Watches
-from rota.pools.base import DelegatedPool, Pool
+from rota.pools.base import Pool
 from rota.pools.local import hostname
 from rota.store.base import Store
 from rota.wire import messages as m
@@ -73,10 +72,7 @@ from rota.wire.tokens import TokenBook
 
 log = logging.getLogger("rota.manager")
 
-_CHECK_EVERY_S: Final = 60.0
 _LAST_COMMIT_S: Final = 10.0
-#: While a job is in one of these states, the manager has something to do.
-_BUSY: Final = LIVE - SETTLED
 
 
 class Manager:
@@ -103,8 +99,6 @@ class Manager:
         self._pool = pool
         self._stopping = False
         self._stop_task: asyncio.Task[None] | None = None
-        self._busy_at = self._checked_at = time.monotonic()
-        self._left_children = LeftChildren() if deployment.again else None
 
         self._peers: dict[int, Peer] = {}
         self._awake = AwakeClock()
@@ -120,8 +114,8 @@ class Manager:
             figures=figures,
             decided=self._decided,
             read_first=lambda effects: self._performer.to_read(effects),
-            act=self._act,
-            acted=self._acted,
+            act=lambda effects: self._performer.perform(effects),
+            acted=lambda: self._feeds.changed(),
             clock_moved=self._runners.clock_moved,
             failed=self.stopped.set,
         )
@@ -133,29 +127,32 @@ class Manager:
             home.output, settings, outputs=self._outputs, readers=self._readers, happened=happened
         )
         world.settings = engine_settings(settings, own_host=hostname(), hosts=world.capacity)
+        self.authority = DeploymentCertificate(home.ca)
+        admission = Admission(world, UnixGroups())
         self._features = ManagerFeatures(
             features,
             Services(
+                deployment=deployment,
                 world=world,
                 store=store,
                 home=home,
                 settings=settings,
                 own_host=hostname(),
+                authority=self.authority,
+                library=library,
+                admission=admission,
                 turns=turns,
                 readers=self._readers,
                 peer_of=self._runners.peer_of,
             ),
         )
         self.gateway = GatewayProcess(home, settings)
-        self._demand: Demand | None = None
-        if isinstance(pool, DelegatedPool):
-            self._demand = Demand(world, pool, max_runners=settings.max_runners)
 
         peer_of = self._runners.peer_of
         tails = OutputTails(world, self._peers, peer_of=peer_of)
         watches = Watches(world, self._peers, tails, loop=self._loop)
-        self._feeds = Feeds(world, committed=turns.committed)
-        channels = ChannelRouter(world, peer_of=peer_of)
+        self._feeds = Feeds(world, committed=turns.committed, subjects=self._features.subjects)
+        channels = ChannelRouter(world, peer_of=peer_of, happened=turns.happened)
         self._bugs = BugKeeper(world, store, keep=turns.note)
         self._performer = Performer(
             world,
@@ -165,13 +162,27 @@ class Manager:
             peers=self._peers,
             runners=self._runners,
             watches=watches,
+            channels=channels,
             features=self._features.performers,
             pruner=self._pruner,
             figures=figures,
             rates=rates,
             failed=self._bugs.met,
+            start_anew=turns.start_anew,
         )
 
+        self._housekeeping = Housekeeping(
+            deployment,
+            world,
+            pool,
+            turns=turns,
+            awake=self._awake,
+            peers=self._peers,
+            features=self._features,
+            pruner=self._pruner,
+            bugs=self._bugs,
+            stop_idle=lambda: self.stop(kill=False, idle=True),
+        )
         queries = Queries(world, store, library.specs, OutputChecks(home.output, store))
         status = ManagerStatus(
             deployment,
@@ -184,13 +195,13 @@ class Manager:
             more_attention=self._features.attention,
         )
         selection = Selection(world, store, queries, self._readers)
-        admission = Admission(world, UnixGroups())
         uploads = Uploads(world, store, library, admission, turns=turns, readers=self._readers, tails=tails)
         logins = Logins(session_s=settings.session, clock=clock.now, hang_up=partial(hang_up, self._peers))
-        self.authority = DeploymentCertificate(home.ca)
+        tickets = Tickets(world, now=clock.now)
         requests = Requests(
             turns=turns,
             features=self._features.requests,
+            stopped=self._features.gone,
             uploads=uploads,
             questions=Questions(
                 world,
@@ -205,6 +216,7 @@ class Manager:
                 outputs=self._outputs,
                 status=status,
                 readers=self._readers,
+                settings=settings,
             ),
             actions=Actions(
                 world,
@@ -257,6 +269,7 @@ class Manager:
             tokens=tokens,
             logins=logins,
             pool=pool,
+            tickets=tickets,
             runner_messages=RunnerMessages(
                 world,
                 store,
@@ -265,7 +278,7 @@ class Manager:
                 tails=tails,
                 channels=channels,
                 pieces=self._pieces,
-                pool=pool,
+                tickets=tickets,
                 readers=self._readers,
                 happened=happened,
             ),
@@ -275,6 +288,7 @@ class Manager:
             watches=watches,
             tails=tails,
             feeds=self._feeds,
+            gone=self._features.gone,
             failed=self._bugs.met,
         )
 
@@ -284,22 +298,14 @@ class Manager:
         self._bugs.ready()
         self._loop.set_exception_handler(self._bugs.met_in_callback)
         self._features.start()
-        self._loop.call_later(TICK_S, self._tick)
+        self._housekeeping.start()
 
     # ------------------------------------------------------------------ what turns call
 
     def _decided(self) -> None:
-        if self._demand is not None:
-            self._demand.look_soon()
         if self._world.draining and not self._stopping and not leased(self._world):
             log.info("drained: stopping")
             self.stop(kill=False)
-
-    def _act(self, decided: list[effects.Effect]) -> None:
-        self._performer.perform(decided)
-
-    def _acted(self) -> None:
-        self._feeds.changed()
 
     @property
     def failure(self) -> BaseException | None:
@@ -307,9 +313,14 @@ class Manager:
         return self._turns.failure
 
     @property
+    def starts_anew(self) -> bool:
+        """Must the manager recover from what is on disk? Nothing is decided any more."""
+        return self._turns.starts_anew and not self._stopping
+
+    @property
     def bug(self) -> Undecided | None:
-        """Why the manager must start anew; nothing is decided any more."""
-        return self._turns.bug if not self._stopping else None
+        """Why it must start anew, if that is a bug."""
+        return self._turns.bug
 
     @property
     def draining(self) -> bool:
@@ -317,7 +328,8 @@ class Manager:
         return self._world.draining
 
     async def drop_undecided(self) -> bool:
-        """After a bug: finish what is being committed, and tell clients that nothing else was done.
+        """Before starting anew: finish what is being committed, note the bug, if there is one, and tell clients
+        that nothing else was done.
 
         False: the last commit did not end, and nothing may be acknowledged.
         """
@@ -325,10 +337,11 @@ class Manager:
             await asyncio.wait_for(self._turns.last_commit(), _LAST_COMMIT_S)
         except TimeoutError:
             return False
-        if self.failure is not None or self._turns.bug is None:
+        if self.failure is not None or not self._turns.starts_anew:
             return False
         try:
-            await self._bugs.note(self._turns.bug, self._peers)
+            if self.bug is not None:
+                await self._bugs.note(self.bug, self._peers)
         except RotaError as error:  # a bug that is not on record could be met for ever
             self.fail(error)
             return False
@@ -339,44 +352,8 @@ class Manager:
         """Stop at once; what was not acknowledged is recovered at the next start."""
         self._turns.fail(error)
 
-    # ------------------------------------------------------------------ every second
-
-    def _tick(self) -> None:
-        at = self._awake.tick()
-        self._loop.call_later(TICK_S, self._tick)
-        clock.steady().look()
-        self._turns.happened(events.TimerFired())
-        with self._bugs.counted("every second: children"):
-            if self._left_children is not None:
-                self._left_children.reap()
-            self._pool.check()
-        with self._bugs.counted("every second: features"):
-            self._features.tick(at)
-        with self._bugs.counted("every second: invariants"):
-            self._check_itself(at)
-        with self._bugs.counted("every second: old output"):
-            self._pruner.tick(at)
-        self._consider_stopping(at)
-
-    def _check_itself(self, at: float) -> None:
-        if at - self._checked_at > _CHECK_EVERY_S:
-            self._checked_at = at
-            if self._world.live <= CHECK_UP_TO_JOBS:
-                for sentence in broken(self._world):
-                    log.error("invariant broken: %s", sentence)
-
     def busy(self) -> bool:
-        """Is there a job that runs, or that will run without further action?"""
-        return any(counts[state] for counts in self._world.counts.values() for state in _BUSY)
-
-    def _consider_stopping(self, at: float) -> None:
-        idle_stop_s = self.deployment.idle_stop_s
-        clients = any(peer.role not in ("", "runner", "gateway") for peer in self._peers.values())
-        if self.busy() or clients or self._turns.busy:
-            self._busy_at = at
-        elif idle_stop_s is not None and at - self._busy_at > idle_stop_s:
-            log.info("idle for %g s: stopping", idle_stop_s)
-            self.stop(kill=False, idle=True)
+        return self._housekeeping.busy()
 
     # ------------------------------------------------------------------ the end
 
@@ -410,11 +387,12 @@ class Manager:
             log.exception("a bug in the last turn: it is given up")
         self.stopped.set()
 
-    def close(self) -> bool:
-        """Release everything. Blocks until the last batch is on disk; False: it was given up, and the store is
-        still open."""
+    def close(self, *, again: bool) -> bool:
+        """Release everything; if this process executes itself again, all but the gateway. Blocks until the last
+        batch is on disk; False: it was given up, and the store is still open."""
         ended = self.failure is None and self._turns.writer.stop(_LAST_COMMIT_S)
-        self.gateway.stop()
+        if not again:
+            self.gateway.stop()
         self._features.close()
         for peer in list(self._peers.values()):
             peer.close()

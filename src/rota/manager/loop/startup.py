@@ -10,15 +10,10 @@ import json
 import logging
 import os
 import signal
-import socket
-import ssl
 import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
-
-import msgspec
 
 from rota import __version__, config
 from rota.boot import boot_id, since_boot
@@ -29,7 +24,7 @@ from rota.core.restart import Restart, first_seat
 from rota.core.stored import StoreSnapshot
 from rota.core.submit.spec_library import Library
 from rota.errors import Bug, EnvironmentFault, RotaError
-from rota.home import Home, ManagerFile, check_private
+from rota.home import Home, ManagerFile
 from rota.logs import log_to
 from rota.manager.feature import ManagerFeature
 from rota.manager.features import BUILT_IN, engine_features
@@ -37,8 +32,8 @@ from rota.manager.host import gateway
 from rota.manager.loop import clock, reexecution
 from rota.manager.loop.bugs import tried_twice
 from rota.manager.loop.deployment import Deployment
+from rota.manager.loop.listening import bind_again, listen_locally, listen_remotely
 from rota.manager.loop.service import Manager
-from rota.manager.peers.tls_listener import TlsListener
 from rota.plan.dispatch.planning import Planning
 from rota.pools.base import Pool
 from rota.pools.local import LocalPool
@@ -48,8 +43,7 @@ from rota.store.home import identity
 from rota.store.home.home_lock import HomeLock
 from rota.store.opening import default_url, open_store
 from rota.time_zones import local_zone
-from rota.unix import short
-from rota.wire import tls, tokens
+from rota.wire import tokens
 from rota.wire.tokens import TokenBook
 
 log = logging.getLogger("rota.manager")
@@ -57,10 +51,9 @@ log = logging.getLogger("rota.manager")
 #: Makes the pool of a deployment.
 MakePool = Callable[[Home, Settings], Pool]
 
-_RENEW_CHECK_S = 6 * 3600.0
-_TRY_AGAIN_S = 30.0
-_BACKLOG = 1024
-_PATIENCE_S = 30
+#: Thresholds of the garbage collector. Jobs form no reference cycles: collecting often would find nothing.
+COLLECTED_AFTER = (50_000, 20, 100)
+
 _HOME_CHECK_S = 1.0
 
 
@@ -77,6 +70,9 @@ def main(
     parser.add_argument("--idle-stop", type=float, default=None, help="stop after this many idle seconds")
     parser.add_argument(reexecution.AGAIN, action="store_true", help="a new image of a manager that met a bug")
     parser.add_argument(reexecution.DRAIN, action="store_true", help="start nothing, and stop when nothing runs")
+    parser.add_argument(
+        reexecution.GATEWAY, nargs=3, metavar=("PID", "URL", "HOST"), help="the gateway of the image before"
+    )
     options = parser.parse_args(argv)
     reexecution.open_standard_streams()
     ready = _Ready(options.ready_fd)
@@ -141,15 +137,16 @@ async def _run(
         lock.release()
         raise
     manager: Manager | None = None
+    again = False
     try:
         home.idle_stopped.unlink(missing_ok=True)
-        listener = _bind_again(home, settings)
+        listener = bind_again(home, settings)
         pool = make_pool(home, settings)
         pool.start()  # its runner starts during the recovery
         manager = tried_twice(
             lambda: _recover(home, settings, store, pool, features, deployment=deployment, options=options)
         )
-        server = await _listen_locally(home, manager)
+        server = await listen_locally(home, manager)
         manager.start()
         host, port = listener.getsockname()[:2]
         manager.deployment.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -160,23 +157,26 @@ async def _run(
         ready.ok(os.getpid(), str(home.socket))
         log.info("manager %s started, generation %d", __version__, manager.deployment.generation)
         tasks = [
-            loop.create_task(_listen_remotely(home, manager, listener)),
+            loop.create_task(listen_remotely(home, manager, listener)),
             loop.create_task(_watch_home(lock, manager)),
         ]
+        if options.gateway is not None:
+            pid, url, host = options.gateway
+            manager.gateway.adopt(gateway.LeftGateway(int(pid), url, host))
         if options.idle_stop is None and settings.http != gateway.OFF:
             _serve_http(manager)
         await manager.stopped.wait()
         if manager.deployment.stopped_idle and lock.holds():
-            # Before the socket closes: whoever finds it closed may ask why.
+            # Before the socket closes: a client that finds it closed looks for this file.
             with contextlib.suppress(OSError):
                 home.idle_stopped.touch(mode=0o600)
-        if manager.bug is not None:
+        if manager.starts_anew:
             reexecution.announce(home)
         for task in tasks:
             task.cancel()
         server.close()
         log.info("manager stopping")
-        again = manager.bug is not None and await manager.drop_undecided() and reexecution.is_installed()
+        again = manager.starts_anew and await manager.drop_undecided() and reexecution.is_installed()
         if manager.failure is None and not again and lock.holds():
             # Only while this process holds the home: a next manager has files of the same names.
             for path in (home.socket, home.manager_file, home.former_socket):
@@ -186,12 +186,12 @@ async def _run(
         if manager is None:
             store.close()
             lock.release()
-        elif manager.close():
+        elif manager.close(again=again):
             lock.release()  # otherwise a commit may still be under way, and the end of this process releases it
     if again:
-        reexecution.reexecute(manager.deployment, draining=manager.draining)
-    if (why := manager.failure or manager.bug) is not None:
-        _exit_now(why)
+        reexecution.reexecute(manager.deployment, draining=manager.draining, gateway=manager.gateway.left)
+    if manager.failure is not None or manager.starts_anew:
+        _exit_now(manager.failure or manager.bug)
     return 0
 
 
@@ -218,9 +218,9 @@ def _on_signal(manager: Manager, number: signal.Signals) -> None:
     manager.stop(kill=False)
 
 
-def _exit_now(error: BaseException) -> None:
+def _exit_now(error: BaseException | None) -> None:
     """Exit at once and send nothing more; the next start recovers what was acknowledged."""
-    print(f"rota: the manager stopped: {error}", file=sys.stderr, flush=True)
+    print(f"rota: the manager stopped: {error or 'another version is installed'}", file=sys.stderr, flush=True)
     os._exit(70)
 
 
@@ -262,10 +262,9 @@ def _recover(
         next_env=snapshot.next_env,
     )
     del snapshot, restart
-    # Jobs form no reference cycles: collecting a million of them repeatedly would find nothing.
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
+    gc.set_threshold(*COLLECTED_AFTER)
     sys.setswitchinterval(0.0005)
     world.draining = options.drain
     facts = Deployment(
@@ -282,7 +281,7 @@ def _recover(
 def _beginning(snapshot: StoreSnapshot, book: TokenBook) -> float:
     """The time to start with, from the wall clock and from what the last manager stored."""
     now = clock.Reading(boot_id(), since_boot(), time.time())
-    newest = max((at / 1e6 for _state, at in snapshot.host_states.values()), default=0.0)
+    newest = max((row.at / 1e6 for row in snapshot.machines.values()), default=0.0)
     for row in snapshot.open_attempts:
         newest = max(newest, row.leased_at, row.started_at or 0.0)
     expire = (record.expires_at for record in book.list() if record.expires_at is not None)
@@ -292,115 +291,6 @@ def _beginning(snapshot: StoreSnapshot, book: TokenBook) -> float:
         at_stake=bool(snapshot.jobs) or any(newest < at for at in expire),
         now=now,
     )
-
-
-# ------------------------------------------------------------------ listening
-
-
-def _bind_again(home: Home, settings: Settings) -> socket.socket:
-    """Without a configured port, take that of the last start if it is free: agents look for the manager there."""
-    file = home.path / "tls.port"
-    with contextlib.suppress(OSError):
-        file.chmod(0o600)  # earlier releases created it readable for others
-    if settings.port == 0:
-        try:
-            known = int(file.read_text())
-            return _bind(msgspec.structs.replace(settings, port=known if 0 < known < 65_536 else 0))
-        except (OSError, ValueError, EnvironmentFault):
-            pass
-    listener = _bind(settings)
-    with contextlib.suppress(OSError):
-        file.touch(mode=0o600)
-        file.write_text(f"{listener.getsockname()[1]}\n")
-    return listener
-
-
-def _bind(settings: Settings) -> socket.socket:
-    """Bind the TLS port early, to fail before anything starts if it is taken."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((settings.host, settings.port))
-        listener.listen(_BACKLOG)  # connections wait until there are certificates
-    except OSError as error:
-        listener.close()
-        raise EnvironmentFault(
-            f"cannot listen on {settings.host}:{settings.port}: {error.strerror}",
-            hint="set another host or port in rota.toml (port = 0 takes a free one)",
-            code="port",
-        ) from None
-    return listener
-
-
-async def _listen_locally(home: Home, manager: Manager) -> asyncio.AbstractServer:
-    path = home.socket
-    path.unlink(missing_ok=True)  # this process holds the lock: nothing listens there
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)
-    try:
-        with short(str(path)) as name:
-            listener.bind(name)
-    finally:
-        os.umask(before)
-    _point_to(path, home.former_socket)
-    return await asyncio.get_running_loop().create_unix_server(
-        lambda: manager.connections.new_peer(local=True), sock=listener, backlog=_BACKLOG
-    )
-
-
-def _point_to(path: Path, former: Path | None) -> None:
-    """Leave a link at the former socket path for runners and clients that still look there."""
-    if former is None or not former.parent.is_dir():
-        return
-    try:
-        check_private(former.parent)
-        former.unlink(missing_ok=True)
-        former.symlink_to(path)
-    except (OSError, EnvironmentFault) as error:
-        log.warning("the manager cannot be found at its former socket %s: %s", former, error)
-
-
-async def _listen_remotely(home: Home, manager: Manager, listener: socket.socket) -> None:
-    """Serve TLS once there are certificates, and renew them in time."""
-    loop, settings = asyncio.get_running_loop(), manager.deployment.settings
-    hosts = [settings.host, settings.http_host, *settings.names]
-    context: ssl.SSLContext | None = None
-    if tls.expires_at(home.tls) is None:
-        await _quiet_moment(manager)
-    accepting: asyncio.Task[None] | None = None
-    while True:
-        try:
-            renewed = await loop.run_in_executor(
-                None, lambda: tls.ensure_certificates(home.tls, hosts=hosts, now=datetime.now(UTC))
-            )
-            if context is None:
-                context = tls.server_context(home.tls)
-                accepting = loop.create_task(TlsListener(manager.connections, listener, context).run())
-                manager.authority.ready.set()
-            elif renewed:
-                tls.use_certificate(context, home.tls)
-        except (RotaError, OSError) as error:
-            log.error("no TLS listener, or an old certificate: %s", error)  # noqa: TRY400
-            pause_s = _TRY_AGAIN_S  # a full disk, most likely
-        else:
-            pause_s = _RENEW_CHECK_S
-        try:
-            await asyncio.sleep(pause_s)
-        except asyncio.CancelledError:
-            if accepting is not None:
-                accepting.cancel()
-            raise
-
-
-async def _quiet_moment(manager: Manager) -> None:
-    """Wait for idle time: making the first certificates takes as much CPU time as a thousand jobs."""
-    quiet = 0
-    for _ in range(_PATIENCE_S * 2):
-        await asyncio.sleep(0.5)
-        quiet = 0 if manager.busy() else quiet + 1
-        if quiet == 2 or manager.authority.wanted.is_set():
-            return
 
 
 def _write_manager_file(home: Home, manager: Manager) -> None:

@@ -43,7 +43,7 @@ class QuestionReply(effects.SendReply, frozen=True):
 
 
 class DoneReply(effects.SendReply, frozen=True):
-    """The answer to a request of which everything has been done already: true even if its batch is dropped."""
+    """The answer to a request that is done already: it is true even if its batch is dropped."""
 
 
 class TurnLoop:
@@ -76,7 +76,8 @@ class TurnLoop:
         self._clock_moved = clock_moved
         self._failed = failed
         self.failure: BaseException | None = None  #: why nothing is committed and acknowledged any more
-        self.bug: Undecided | None = None  #: why nothing is decided any more
+        self.starts_anew = False  #: nothing is decided any more; what is on disk is recovered in a new image
+        self.bug: Undecided | None = None  #: why it starts anew, if it is a bug
         self._engine = Engine(world, features=features)
         self._random = random.Random(os.urandom(32)).random
         self._inbox: list[events.Event] = []
@@ -113,7 +114,7 @@ class TurnLoop:
 
     def _decide(self) -> None:
         self._turn_due = False
-        if self.failure is not None or self.bug is not None:
+        if self.failure is not None or self.starts_anew:
             return
         happened, self._inbox = self._inbox, []
         try:
@@ -168,7 +169,7 @@ class TurnLoop:
 
     def _commit(self) -> None:
         """Hand the open batch to the writer, if it is idle; what needs no disk is done at once."""
-        if self._committing is not None or not self._open or self.failure is not None or self.bug is not None:
+        if self._committing is not None or not self._open or self.failure is not None or self.starts_anew:
             return
         batch, self._open = self._open, Batch()
         self._committing = batch
@@ -181,8 +182,8 @@ class TurnLoop:
     def _on_committed(self, batch: Batch) -> None:
         self._committing = None
         self._act(batch.effects)
-        if self.bug is not None:
-            return  # the world is half changed
+        if self.starts_anew:
+            return  # the world is half changed, or lacks what is on disk
         self._leaving += batch.leaving
         try:
             self._figures.committed(batch.changes, self._world.jobs)
@@ -205,14 +206,24 @@ class TurnLoop:
         self.failure = error
         self._failed()
 
-    # ------------------------------------------------------------------ bugs
+    # ------------------------------------------------------------------ starting anew
 
     def _drop(self, bug: Undecided) -> None:
         """Decide nothing more, and forget everything that is not being committed: the world is half changed."""
         log.critical("%s", bug, exc_info=bug.__cause__)
         self.bug = bug
+        self._stop_deciding()
+
+    def start_anew(self, why: str) -> None:
+        """Have the manager recover from what is on disk: the world lacks some of it."""
+        log.info("the manager must start anew: %s", why)
+        self._stop_deciding()
+
+    def _stop_deciding(self) -> None:
+        self.starts_anew = True
         dropped, self._open, self._inbox = self._open, Batch(), []
-        bug.dropped = dropped.changes.events
+        if self.bug is not None:
+            self.bug.dropped = dropped.changes.events
         self._act([effect for effect in dropped.effects if isinstance(effect, DoneReply)])
         waiting, self._after_commit = self._after_commit, []
         for future in waiting:
@@ -244,7 +255,7 @@ class TurnLoop:
     def acknowledge(self, to: events.Asker, body: Any) -> None:
         """Answer a request that is done, after the commit of everything the answer may have seen."""
         reply = DoneReply(to, body)
-        if self.bug is not None:
+        if self.starts_anew:
             self._act([reply])
             return
         self._open.effects.append(reply)
@@ -279,7 +290,7 @@ class TurnLoop:
         """Wait until everything that has been decided so far is on disk and done."""
         if self._inbox:
             await asyncio.sleep(0)
-        if self.bug is not None:
+        if self.starts_anew:
             raise NotDone
         for _ in range(2):
             if self._committing is None and not self._open:

@@ -6,6 +6,7 @@ import os
 import resource
 from collections.abc import Mapping
 
+from rota.core.bugs.kinds import KINDS
 from rota.core.world import World
 from rota.manager.loop import clock
 from rota.manager.loop.deployment import Deployment
@@ -58,6 +59,7 @@ class ManagerMetrics:
             "started": float(figures.started),
         }
         totals |= {f"ended_{state}": float(number) for state, number in figures.settled.items()}
+        totals |= {f"bugs_{kind}": float(world.bugs.by_kind.get(kind, 0)) for kind in KINDS}
         return MetricsView(
             counts=self._queries.status([]).counts,
             totals=totals,
@@ -69,6 +71,7 @@ class ManagerMetrics:
                 "disk_full": float(self._writer.full),
                 "paused": float(world.paused),
                 "draining": float(world.draining),
+                "safe_mode": float(bool(world.bugs.safe_mode)),
                 "start_time_seconds": self._deployment.started_at,
                 "last_commit_time_seconds": self._writer.last_at,
                 "disk_free_bytes": float(disk.f_bavail * disk.f_frsize),

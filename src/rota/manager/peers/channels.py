@@ -11,6 +11,8 @@ from typing import Final
 
 import msgspec
 
+from rota.core import events
+from rota.core.fields.request import is_role
 from rota.core.jobs.job import Job
 from rota.core.states import State
 from rota.core.world import NO_JOB, World
@@ -46,8 +48,16 @@ class ChannelSide:
 class ChannelRouter:
     """All open channels of a manager."""
 
-    def __init__(self, world: World, *, peer_of: Callable[[str], Peer | None]) -> None:
+    def __init__(
+        self,
+        world: World,
+        *,
+        peer_of: Callable[[str], Peer | None],
+        happened: Callable[[events.Event], None] = lambda _event: None,
+    ) -> None:
         self._world = world
+        self._happened = happened
+        self._meetings: dict[tuple[int, int], m.OpenChannel] = {}  #: (connection, number)
         self._peer_of = peer_of  #: the connection of a runner
         self._ends: dict[tuple[int, int], ChannelSide] = {}  #: (connection, number)
         self._last = 0
@@ -65,6 +75,8 @@ class ChannelRouter:
             return
         end = self._ends.get((peer.id, message.n))
         if end is None:
+            if self._meetings and isinstance(message, m.ChannelEnd):
+                self._left(peer, message.n, lost=False)
             return  # it ended while this was on its way
         match message:
             case m.ChannelData(_, _, data):
@@ -93,6 +105,9 @@ class ChannelRouter:
 
     def gone(self, peer: Peer) -> None:
         """A connection was closed: so are its channels."""
+        for connection, n in list(self._meetings):
+            if connection == peer.id:
+                self._left(peer, n, lost=True)
         for end in [end for (connection, _), end in self._ends.items() if connection == peer.id]:
             self._forget(end)
             who = f"node {self._host(peer)}" if peer.runner else "the client"
@@ -116,14 +131,17 @@ class ChannelRouter:
 
     def _open(self, peer: Peer, ask: m.OpenChannel) -> None:
         relayed = peer.role == "runner"
-        if (peer.id, ask.n) in self._ends or (ask.n < 0) is not relayed:
+        if (peer.id, ask.n) in self._ends or (peer.id, ask.n) in self._meetings or (ask.n < 0) is not relayed:
             raise BadInput("a channel needs a number of its own")
         most = _MOST_RELAYED if relayed else _MOST
-        if sum(1 for connection, _ in self._ends if connection == peer.id) >= most:
+        if sum(1 for connection, _ in (*self._ends, *self._meetings) if connection == peer.id) >= most:
             raise BadInput(f"more than {most} channels are open", hint="close one first")
         if sum(map(len, [*ask.cmd, *ask.env, ask.term])) > _MOST_WORDS or len(ask.cwd) > _LONGEST_CWD:
             raise BadInput("the command or its environment is too long", hint="put it into a script")
         job = self._job(peer, ask)
+        if ask.meet:
+            self._meet(peer, job, ask)
+            return
         lease = job.lease
         assert lease is not None
         host = self._meant(job, ask.node)
@@ -151,6 +169,26 @@ class ChannelRouter:
             )
         )
 
+    def _meet(self, peer: Peer, job: Job, ask: m.OpenChannel) -> None:
+        """A process of a member of a gang waits for the others."""
+        if not job.spec.gang:
+            raise BadInput(f"job {job.id} is not a member of a gang", hint="add it with --gang NAME")
+        if not is_role(ask.meet) or not is_role(ask.wait):
+            raise BadInput("a point has letters, digits and . _ -", hint="give a name such as ready")
+        self._meetings[peer.id, ask.n] = ask
+        self._happened(events.MemberArrived(by=peer.asker(ask.n), job=job.id, point=ask.meet, wait=ask.wait))
+
+    def _left(self, peer: Peer, n: int, *, lost: bool) -> None:
+        ask = self._meetings.pop((peer.id, n), None)
+        if ask is not None:
+            by = peer.asker(n)
+            self._happened(events.MemberLeft(by=by, job=ask.job, point=ask.meet, wait=ask.wait, lost=lost))
+
+    def met(self, peer: Peer, n: int, exit_code: int, message: str) -> None:
+        """The others are there, or one of them never will be."""
+        if self._meetings.pop((peer.id, n), None) is not None:
+            peer.send(m.ChannelEnd(n, exit_code, None, message))
+
     def _job(self, peer: Peer, ask: m.OpenChannel) -> Job:
         """The running job with this id. Raises `RotaError` unless this peer may enter it."""
         job = self._world.jobs.get(ask.job)
@@ -163,6 +201,8 @@ class ChannelRouter:
                 raise BadInput(f"job {ask.job} has ended", hint=f"see 'rota show {ask.job}'", code=NOT_RUNNING)
             raise NotFound(f"there is no job {ask.job} that you may enter", hint="list yours with 'rota jobs'")
         fit = (State.RUNNING, State.SUSPENDED) if ask.attach else (State.RUNNING,)
+        if ask.meet:
+            fit = (State.SCHEDULED, State.STARTING, *fit)  # its start may not have been reported yet
         if job.lease is None or job.state not in fit:
             label = State(job.state).label
             raise BadInput(

@@ -19,17 +19,19 @@ from rota.manager.peers.partial_messages import PartialMessages
 from rota.manager.peers.peer import Peer, expect_hello, owner, session_over
 from rota.manager.peers.pending_connections import PendingConnection, PendingConnections
 from rota.manager.peers.runner_messages import RunnerMessages
+from rota.manager.peers.tickets import Tickets
 from rota.manager.requests.dispatch import Requests
 from rota.manager.submit.uploads import Uploads
 from rota.manager.watch.feed import Feeds
 from rota.manager.watch.tails import OutputTails
 from rota.manager.watch.watches import Watches
-from rota.pools.base import DelegatedPool, Pool
+from rota.pools.base import Pool
 from rota.users import user_name
 from rota.wire import messages as m
 from rota.wire.job_keys import KEY
 from rota.wire.operations import Operations
-from rota.wire.permissions import RUNNER, may_be
+from rota.wire.permissions import MACHINE, RUNNER, may_be
+from rota.wire.ticket_file import PREFIX as TICKET_PREFIX
 from rota.wire.tokens import TokenBook
 
 log = logging.getLogger("rota.manager")
@@ -65,6 +67,7 @@ class Connections:
         tokens: TokenBook,
         logins: Logins,
         pool: Pool,
+        tickets: Tickets,
         runner_messages: RunnerMessages,
         requests: Requests,
         uploads: Uploads,
@@ -72,6 +75,7 @@ class Connections:
         watches: Watches,
         tails: OutputTails,
         feeds: Feeds,
+        gone: Callable[[Peer], None],
         failed: Callable[[str, Exception], None],
     ) -> None:
         self._deployment = deployment
@@ -79,6 +83,7 @@ class Connections:
         self._tokens = tokens
         self._logins = logins
         self._pool = pool
+        self._tickets = tickets
         self._runner_messages = runner_messages
         self._requests = requests
         self._uploads = uploads
@@ -86,6 +91,7 @@ class Connections:
         self._watches = watches
         self._tails = tails
         self._feeds = feeds
+        self._gone = gone  #: features that are told of peers that were disconnected
         self._failed = failed  #: told of bugs
         self._owner = owner()
         self._home = deployment.home.mark()
@@ -123,11 +129,10 @@ class Connections:
         peer.waiting.clear()
         self._watches.close(peer)
         self._feeds.close(peer)
+        self._gone(peer)
         self._channels.gone(peer)
         self._uploads.gone(peer)
         if self._runner_messages.parted(peer):
-            if isinstance(self._pool, DelegatedPool) and peer.ticket:
-                self._pool.gone(peer.ticket)
             self._pool.check()
 
     def greeted(self, peer: Peer, message: Any) -> None:
@@ -137,6 +142,9 @@ class Connections:
             raise m.other_home()
         if hello.role == KEY:
             self._let_in_by_key(peer, hello)
+            return
+        if hello.role == MACHINE:
+            self._let_in_machine(peer, hello)
             return
         role, user, until = self._session(peer, hello) if hello.role == SESSION else self._role(peer, hello)
         self._refuse_too_many(peer)
@@ -159,6 +167,9 @@ class Connections:
     def _role(self, peer: Peer, hello: m.Hello) -> tuple[str, str, float | None]:
         """Role, user and expiry of a peer. Raises `Denied`."""
         user, until = self._owner, None
+        if hello.token.startswith(TICKET_PREFIX) and hello.role == RUNNER and not peer.local:
+            self._tickets.greet(peer, hello)
+            return RUNNER, "", None
         if peer.local and peer.uid in (os.getuid(), 0) and not hello.token:
             held = hello.role if hello.role in ("user", "admin", "runner") else ""
             user = user_name(peer.uid)
@@ -184,6 +195,14 @@ class Connections:
         self._refuse_too_many(peer)
         peer.accept(KEY, "")
         peer.send(m.Welcome(m.PROTOCOL, KEY, "", self._deployment.generation, ""))
+
+    def _let_in_machine(self, peer: Peer, hello: m.Hello) -> None:
+        """Accept a machine with the ticket of its provisioning, to say that it is ready. Raises `Denied`."""
+        peer.ticket, host = self._tickets.machine(hello.token)
+        peer.token = f"ticket {host}"  # no token has a space in its name
+        self._refuse_too_many(peer)
+        peer.accept(MACHINE, "")
+        peer.send(m.Welcome(m.PROTOCOL, MACHINE, "", self._deployment.generation, ""))
 
     def _refuse_too_many(self, peer: Peer) -> None:
         """Raise `EnvironmentFault` if there are too many authenticated connections."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, cast
 
 from rota.core.attempts.reported_times import SLACK_S
-from rota.core.events import Asker
+from rota.core.events import Asker, TicketClaim
 from rota.errors import Denied, RotaError, WireError
 from rota.manager.loop import clock
 from rota.manager.peers.partial_messages import SMALL, PartialMessages
@@ -68,7 +68,8 @@ class Peer(asyncio.Protocol):
         self.until: float | None = None  #: when token or session expires
         self.host = ""  #: of which node it is the agent
         self.runner = ""  #: set once it has joined as a runner
-        self.ticket = ""  #: with which it joined
+        self.claim: TicketClaim | None = None  #: its ticket and key, if it is a runner that came with a ticket
+        self.ticket = ""  #: hash of the ticket of a machine that is provisioned, if it came with one
         self.skew_s = 0.0  #: seconds by which the clock of this runner is behind the manager's
         self.tails = False  #: this runner streams output to each reader at its own pace
         self.attaching: set[str] = set()  #: submissions that it is about to attach to

@@ -13,7 +13,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from rota.core.attempts.leases import Finished, HeldLease, NodeFault, PartOpened, Paused, Started
+from rota.core.attempts.leases import Finished, HeldLease, JobProgress, NodeFault, PartOpened, Paused, Started
+from rota.core.attempts.progress_lines import sane_progress
 from rota.core.jobs.outcome import Behaved, Outcome
 from rota.core.output.output_report import NOT_SENT, OutputReport
 from rota.errors import WireError
@@ -27,6 +28,7 @@ _MOST_SEATS: Final = 100_000
 _LONGEST: Final = 64 * 1024
 _BEHAVIOURS: Final = 1000
 _BLOCKS: Final = 4096
+_MOST_TOLD: Final = 100_000
 _NOT_KEPT: Final = OutputReport(missing=NOT_SENT, message="what its runner said about its output cannot be true")
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", re.ASCII)
 #: Reason codes are for programs; a newer runner may know more of them.
@@ -44,10 +46,16 @@ def check_join(join: m.Join) -> None:
         and len(join.boot_id) <= _LONGEST
         and len(join.seats) <= _MOST_SEATS
         and all(abs(seat) < _MOST for seat in join.seats)
+        and (join.left_s is None or (isfinite(join.left_s) and abs(join.left_s) < _MOST))
         and all(0 <= each.pid < _MOST and abs(each.seat) < _MOST for each in join.held)
     )
     if not fine:
         raise WireError("a join with impossible numbers")
+
+
+def sane_name(text: str) -> str:
+    """The name of a machine, as far as it is one."""
+    return "".join(c for c in text[:255] if c.isascii() and (c.isalnum() or c in "._-"))
 
 
 def skew(join: m.Join, now: float) -> float:
@@ -85,6 +93,11 @@ def sane_report(report: m.Report, *, runner: str, by: float) -> m.Report:
         opened=[_sane_part(each) for each in report.opened],
         faults=[each for each in report.faults if _fault(each)],
     )
+
+
+def sane_told(progress: list[JobProgress]) -> list[JobProgress]:
+    """What can be true of what attempts said about their progress."""
+    return [sane for each in progress[:_MOST_TOLD] if (sane := sane_progress(each)) is not None]
 
 
 def sane_ends(ended: list[Finished], *, runner: str, by: float = 0.0) -> list[Finished]:

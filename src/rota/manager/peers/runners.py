@@ -15,7 +15,12 @@ class Runners:
         self._world = world
         self._admitted: dict[str, Peer] = {}  #: runners whose join was answered: effects are sent there
         self._newest: dict[str, Peer] = {}  #: the newest connection of each runner
+        self._epochs: dict[str, int] = {}
         self._joining: dict[str, deque[Peer]] = {}  #: joins that have not been answered, in order
+
+    def epoch_of(self, runner: str) -> int:
+        """The highest epoch under which a process has joined as this runner; 0: it cannot be replaced."""
+        return self._epochs.get(runner, 0)
 
     def peer_of(self, runner: str) -> Peer | None:
         """The connection of a runner whose join was answered."""
@@ -39,13 +44,15 @@ class Runners:
         self._admitted[name] = peer
         return name
 
-    def joining(self, runner: str, peer: Peer) -> None:
+    def joining(self, runner: str, peer: Peer, epoch: int = 0) -> None:
         """A runner asks to join.
 
         What was decided for its old connection must not reach the new one: the join lists what the runner holds,
         and that is decided about anew. Nothing is sent before this very join is answered.
         """
         self._newest[runner] = peer
+        if epoch:
+            self._epochs[runner] = epoch
         self._admitted.pop(runner, None)
         self._joining.setdefault(runner, deque()).append(peer)
 
@@ -76,7 +83,7 @@ class Runners:
             runner = world.runners.get(name)
             for job in runner.leases if runner else ():
                 lease = world.jobs[job].lease
-                if not unstarted_only or (lease is not None and lease.started_at is None):
+                if not unstarted_only or (lease is not None and lease.started_at is None and not lease.stays):
                     return True
         return False
 

@@ -5,7 +5,7 @@ Answers are effects like any other: they leave after the commit of everything th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rota.manager.feature import Serve
@@ -30,6 +30,7 @@ class Requests:
         *,
         turns: TurnLoop,
         features: Mapping[type[Any], Serve],
+        stopped: Callable[[Peer, int], None],
         uploads: Uploads,
         questions: Questions,
         actions: Actions,
@@ -40,6 +41,7 @@ class Requests:
     ) -> None:
         self._turns = turns
         self._features = features  #: operations of features
+        self._stopped = stopped  #: told when a client closes a stream that may be one of theirs
         self._uploads = uploads
         self._questions = questions
         self._actions = actions
@@ -78,6 +80,7 @@ class Requests:
             case m.Stop(n, stream):
                 self._watches.close(peer, stream)
                 self._feeds.close(peer, stream)
+                self._stopped(peer, stream)
                 self._turns.acknowledge(peer.asker(n), None)
             case m.Control():
                 await self._control.control(peer, message)

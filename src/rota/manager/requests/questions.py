@@ -16,6 +16,7 @@ from rota.core.jobs.job import Spec
 from rota.core.world import World
 from rota.errors import BadInput, Bug, NotFound
 from rota.manager.accounts import accounts, usage
+from rota.manager.accounts.machine_usage import machine_usage
 from rota.manager.loop import clock
 from rota.manager.loop.readers import Readers
 from rota.manager.metrics.rates import Rates
@@ -23,14 +24,30 @@ from rota.manager.output.outputs import SegmentFiles, read_part
 from rota.manager.peers.ownership import restricted, without_output
 from rota.manager.peers.peer import Peer
 from rota.manager.requests.selection import Selection
-from rota.manager.views import gantt, gantt_past, learning, limits, nodes, quotas, shares, site_records, whatif
+from rota.manager.views import (
+    gangs,
+    gantt,
+    gantt_past,
+    learning,
+    limits,
+    nodes,
+    pools,
+    quotas,
+    shares,
+    site_records,
+    whatif,
+)
 from rota.manager.views.forecast import Forecasts, foresee, measure
+from rota.manager.views.group_graphs import group_graph
 from rota.manager.views.listing import Listings
 from rota.manager.views.queries import Queries
 from rota.manager.views.status import ManagerStatus
+from rota.settings import Settings
 from rota.store.base import Store
 from rota.wire import messages as m
+from rota.wire.graph_views import LayersView
 from rota.wire.sums import NodeDetailView, NodeView
+from rota.wire.usage_views import MachineUsageView
 from rota.wire.views import JobPage, JobView, LearnedGroupView, StatusView
 
 _PAGE_MAX: Final = 100_000
@@ -56,7 +73,9 @@ class Questions:
         outputs: SegmentFiles,
         status: ManagerStatus,
         readers: Readers,
+        settings: Settings,
     ) -> None:
+        self._settings = settings
         self._world = world
         self._store = store
         self._specs = specs
@@ -83,6 +102,8 @@ class Questions:
                 return await self._page(peer, ask)
             case m.GetGraph(_, job):
                 return await read(lambda: self._queries.graph(job))
+            case m.GetLayers(_, selectors):
+                return await self._layers(peer, selectors)
             case m.Status(_, selectors):
                 return await self._count(peer, selectors)
             case m.Show(_, job):
@@ -100,6 +121,11 @@ class Questions:
                 return site_records.view(world, kinds)
             case m.ListQuotas():
                 return quotas.view(world, clock.now())
+            case m.GetPools(_, name):
+                return pools.view(world, self._settings.pools, local=self._settings.local != "off", name=name)
+            case m.GetGang(_, name):
+                members = await read(lambda: gangs.find_members(self._store, name, peer.user))
+                return gangs.view(world, self._specs, name, members)
             case m.GetShares(_, queue):
                 return shares.view(world, clock.now(), queue=queue)
             case m.Learned(_, name):
@@ -108,6 +134,8 @@ class Questions:
                 return await read(lambda: accounts.accounting(self._store, self._specs, ask))
             case m.GetUsage():
                 return await read(lambda: usage.usage(self._store, ask))
+            case m.GetMachineUsage():
+                return await self._machine_usage(ask)
             case m.GetHistory():
                 return await read(lambda: accounts.history(self._store, ask))
             case m.ListNodes():
@@ -165,6 +193,18 @@ class Questions:
         status.disk_full = await self._status.disk_full()
         return status
 
+    async def _layers(self, peer: Peer, selectors: list[str]) -> LayersView:
+        expected, queries = await self._foresee(), self._queries
+
+        def find() -> LayersView:
+            clauses = queries.clauses(selectors, peer.user)
+            self._selection.refuse_missing(clauses)
+            return group_graph(
+                clauses, queries, world=self._world, store=self._store, specs=self._specs, expected=expected
+            )
+
+        return await self._readers.read(find)
+
     async def _show(self, peer: Peer, job: int) -> JobView:
         await self._foresee()
         view, shown = await self._readers.read(lambda: self._queries.show(job))
@@ -217,6 +257,11 @@ class Questions:
             raise NotFound(f"there is no host '{host[:255]}'", hint="list them with 'rota node list'")
         spans = await self._readers.read(lambda: usage.history(self._store, host))
         return NodeDetailView(**structs.asdict(node), history=spans)
+
+    async def _machine_usage(self, ask: m.GetMachineUsage) -> MachineUsageView:
+        found, records = nodes.snapshot(self._world), self._world.site
+        async with self._looks_back:
+            return await self._readers.read(lambda: machine_usage(self._store, ask, nodes.view(found), records))
 
     async def _learned(self, name: str, *, apart: bool) -> list[LearnedGroupView]:
         """All learning groups, or the one that is named, with its attempts."""

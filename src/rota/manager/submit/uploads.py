@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from functools import partial
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from rota.core import events
@@ -45,6 +46,15 @@ from rota.wire import messages as m
 _UPLOADS_MAX = 16
 
 
+class ChunkFacts(NamedTuple):
+    """What the store knows of a chunk."""
+
+    room: bool = True  #: for more jobs
+    submission: SubmissionRow | None = None  #: of a first chunk, if it is a repeat
+    known: dict[str, KnownJob] = {}  # noqa: RUF012 - never changed
+    loaded: dict[int, Job] = {}  # noqa: RUF012
+
+
 class Uploads:
     """All submissions with chunks still to come."""
 
@@ -81,94 +91,111 @@ class Uploads:
 
     async def add(self, peer: Peer, add: m.Add) -> None:
         """Take one chunk; the engine answers. Raises `RotaError` to refuse the whole submission."""
-        turns, store, read = self._turns, self._store, self._readers.read
         own = self._of_peer.setdefault(peer.id, {})
-        by = peer.asker(add.n)
         for ask in self._admission.to_look_up(peer.user) if add.specs else ():
             await self._readers.read(ask)
         if not 0 < len(add.submission) <= 64:
             raise BadInput("a submission needs an id of at most 64 characters")
         if add.first == 0:
-            room, answered = await self._answered(add)  # and no other wait before the intake begins
-            if answered is not None and answered.answer:
-                if answered.user != peer.user:
-                    raise Denied("this submission belongs to another user")
-                if not add.more:
-                    turns.acknowledge(by, expand_answer(answered.answer))
-                else:
-                    turns.acknowledge(by, None)  # the rest may come; the last chunk gets the first answer
-                return
-            if (begun := self._intakes.get(add.submission)) is not None and begun.user != peer.user:
-                raise Denied("this submission belongs to another user")
-            if not (room or add.check):
-                raise StoreFull(
-                    "the disk is nearly full; no job was added", hint="free some space, then add again"
-                )
-            if len(own) >= _UPLOADS_MAX:
-                raise BadInput(f"more than {_UPLOADS_MAX} submissions are open", hint="finish one first")
-            begun = Intake(
-                add.submission,
-                peer.user,
-                self._library,
-                self._world.placement.limits,
-                self._admission,
-                admin=not restricted(peer),
-            )
-            self._intakes[add.submission] = own[add.submission] = begun
+            waited = 0
+            while (sealed := self._sealed.count(add.submission)) > waited:
+                await self._turns.committed()  # a repeat of one that is being committed: wait for its answer
+                waited = sealed
+            # From here on no other connection can seal the same submission: its intake is not the valid one.
+            self._intakes[add.submission] = own[add.submission] = self._begun(peer, add, open=len(own))
         intake = own.get(add.submission)
         if intake is None or self._intakes.get(add.submission) is not intake:
-            answered = await read(partial(store.submission, add.submission))
-            if answered is not None and answered.answer and answered.user == peer.user:
-                turns.acknowledge(by, None if add.more else expand_answer(answered.answer))
+            if await self._is_repeat(peer, add):
                 return
             raise BadInput("this chunk belongs to no submission", hint="send the input again")
-        if add.attach and not (add.more or add.check) and len(peer.attaching) < _UPLOADS_MAX:
-            peer.attaching.add(add.submission)
         try:
             if add.input and not add.more:
                 # Inputs of the same name one after the other: each must see what the one before has added.
-                lock = self._locks.setdefault((by.user, add.input), asyncio.Lock())
+                lock = self._locks.setdefault((peer.user, add.input), asyncio.Lock())
                 async with lock:
-                    await self._chunk(by, add, intake)
+                    taken = await self._chunk(peer, add, intake)
             else:
-                await self._chunk(by, add, intake)
+                taken = await self._chunk(peer, add, intake)
         except RotaError:
             self.drop(peer, add.submission)
             raise
-        if not add.more:
+        if taken and add.more:
+            return
+        if taken:
             self._sealed.append(add.submission)
-            self._intakes.pop(add.submission, None)
-            own.pop(add.submission, None)
+        own.pop(add.submission, None)
+        if self._intakes.get(add.submission) is intake:  # it may have been begun again on another connection
+            del self._intakes[add.submission]
 
-    async def _answered(self, add: m.Add) -> tuple[bool, SubmissionRow | None]:
-        """Whether there is room for more jobs, and what is stored of a submission: if it is being committed, or is
-        sealed meanwhile, with its answer. One question: each costs two switches of threads."""
-        store, submission, live = self._store, add.submission, self._world.live
+    def _begun(self, peer: Peer, add: m.Add, *, open: int) -> Intake:
+        """The intake of a submission whose first chunk has come; `open`: submissions that the peer has begun."""
+        begun = self._intakes.get(add.submission)
+        if begun is not None and begun.user != peer.user:
+            raise Denied("this submission belongs to another user")
+        if open >= _UPLOADS_MAX:
+            raise BadInput(f"more than {_UPLOADS_MAX} submissions are open", hint="finish one first")
+        return Intake(
+            add.submission,
+            peer.user,
+            self._library,
+            self._world.placement.limits,
+            self._admission,
+            admin=not restricted(peer),
+        )
 
-        def ask() -> tuple[bool, SubmissionRow | None]:
-            return store.can_accept(live), store.submission(submission)
+    async def _is_repeat(self, peer: Peer, add: m.Add) -> bool:
+        """Is the submission of a chunk stored? Then it gets the first answer."""
+        stored = await self._readers.read(partial(self._store.submission, add.submission))
+        return self._repeated(peer, add, stored)
 
-        while True:
-            sealed = submission in self._sealed
-            if sealed:
-                await self._turns.committed()
-            found = await self._readers.read(ask)
-            if sealed or submission not in self._sealed:
-                return found
+    def _repeated(self, peer: Peer, add: m.Add, stored: SubmissionRow | None) -> bool:
+        if stored is None or not stored.answer:
+            return False
+        if stored.user != peer.user:
+            raise Denied("this submission belongs to another user")
+        # The last chunk gets the first answer; the rest may come.
+        self._turns.acknowledge(peer.asker(add.n), None if add.more else expand_answer(stored.answer))
+        return True
 
-    async def _chunk(self, by: Asker, add: m.Add, intake: Intake) -> None:
+    async def _look_up(self, by: Asker, add: m.Add, keys: list[str]) -> ChunkFacts:
+        """What the store knows of a chunk, in one question: each costs two switches of threads."""
+        store, library, live = self._store, self._library, self._world.live
+        unknown = [] if add.fresh or add.rerun else [key for key in keys if key not in self._world.keys]
+        begins = add.first == 0
+        if not (begins or unknown):
+            return ChunkFacts()
+
+        def ask() -> ChunkFacts:
+            room = not begins or add.check or store.can_accept(live)
+            stored = store.submission(add.submission) if begins else None
+            known, loaded = look_up(store, library, by.user, unknown) if unknown else ({}, {})
+            return ChunkFacts(room, stored, known, loaded)
+
+        return await self._readers.read(ask)
+
+    async def _chunk(self, peer: Peer, add: m.Add, intake: Intake) -> bool:
+        """Have the engine decide about a chunk; False: its submission was answered before, and is again."""
         world, store, library, read = self._world, self._store, self._library, self._readers.read
-        intake.check(add)
-        keys = intake.keys(add)
-        for grew in library.grown():
-            self._turns.happened(grew)
-        unknown = [] if add.fresh or add.rerun else [key for key in keys if key not in world.keys]
-        known: dict[str, KnownJob] = {}
-        loaded: dict[int, Job] = {}
+        by = peer.asker(add.n)
+        try:
+            intake.check(add)
+            keys = intake.keys(add)
+        except RotaError:
+            # A repeat gets the first answer, even if it would be refused by now.
+            if add.first == 0 and await self._is_repeat(peer, add):
+                return False
+            raise
         with self._turns.loading():
-            find = partial(look_up, store, library, by.user, unknown)
-            if unknown:
-                known, loaded = await read(find)
+            stored = await self._look_up(by, add, keys)
+            if self._repeated(peer, add, stored.submission):
+                return False
+            if not stored.room:
+                raise StoreFull(
+                    "the disk is nearly full; no job was added", hint="free some space, then add again"
+                )
+            for grew in library.grown():
+                self._turns.happened(grew)
+            known = stored.known
             arrays: ArrayElements = {}
             line = partial(_line, add)
             if any(each.elements is not None for each in add.after):
@@ -187,12 +214,15 @@ class Uploads:
                 raise BadInput(
                     "this submission was begun again meanwhile", hint="wait for that, then send it again"
                 )
+            if add.attach and not (add.more or add.check) and len(peer.attaching) < _UPLOADS_MAX:
+                peer.attaching.add(add.submission)
             self._turns.happened(
                 intake.event(
-                    add, by, keys=keys, known=known, loaded=loaded, dependents=dependents, arrays=arrays,
+                    add, by, keys=keys, known=known, loaded=stored.loaded, dependents=dependents, arrays=arrays,
                     before=before, followers=followers, last=last, commanded=commanded,
                 )
             )  # fmt: skip
+        return True
 
     async def _commanded(self, add: m.Add, by: Asker) -> JobsByCommand:
         """The jobs that entries name by their commands."""
@@ -233,18 +263,25 @@ class Uploads:
         before, followers = EarlierJobs({}, {}, {}), dict[int, Job]()
         if gone:
             await self._turns.committed()  # so that the jobs that replaced them are found
-        if gone or add.rerun or add.rerun_entries or (add.after and known):
-            before = await self._readers.read(
-                lambda: look_before(store, library, add, keys=keys, known=known, gone=sorted(gone))
-            )
-        if intake.reruns and not add.more:
-            upload = world.uploads.get(add.submission)
-            olds = {old.id for each in before.namesakes.values() for old in each} | set(before.formers)
-            if upload is not None:
-                olds |= {old.id for each in upload.replacing.values() for old in each}
-                olds |= {known.job for known in upload.known_entries.values()}
-            followers = await self._readers.read(lambda: find_followers(store, library, olds))
-        return before, followers
+        looks = bool(gone or add.rerun or add.rerun_entries or (add.after and known))
+        replaces = intake.reruns and not add.more
+        if not (looks or replaces):
+            return before, followers
+        earlier: set[int] = set()  # jobs that earlier chunks replace
+        if replaces and (upload := world.uploads.get(add.submission)) is not None:
+            earlier |= {old.id for each in upload.replacing.values() for old in each}
+            earlier |= {known.job for known in upload.known_entries.values()}
+
+        def ask() -> tuple[EarlierJobs, dict[int, Job]]:
+            found = before
+            if looks:
+                found = look_before(store, library, add, keys=keys, known=known, gone=sorted(gone))
+            if not replaces:
+                return found, {}
+            olds = {old.id for each in found.namesakes.values() for old in each} | set(found.formers)
+            return found, find_followers(store, library, earlier | olds)
+
+        return await self._readers.read(ask)
 
     def drop(self, peer: Peer, submission: str) -> None:
         """Forget an unfinished submission."""

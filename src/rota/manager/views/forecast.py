@@ -12,7 +12,8 @@ from rota.core.forecast.expectation import RESTING, ForecastSnapshot, Unknown, s
 from rota.core.forecast.expected_times import Expectations
 from rota.core.jobs.job import Job
 from rota.core.jobs.report_groups import by_name, names_of
-from rota.core.machines.hosts import counted_cores, may_begin_there
+from rota.core.machines.hosts import counted_cores
+from rota.core.machines.machine_now import may_begin_there
 from rota.core.states import LIVE, State
 from rota.core.world import World
 from rota.manager.loop import clock

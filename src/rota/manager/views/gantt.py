@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from math import inf
@@ -16,6 +16,7 @@ from rota.core.jobs.explain import Explanation, why
 from rota.core.jobs.job import Job
 from rota.core.jobs.reason_texts import sentence
 from rota.core.jobs.report_groups import first_of
+from rota.core.machines.hold_records import KeptMachines, kept_machines
 from rota.core.machines.hosts import site_now
 from rota.core.states import WAITING
 from rota.core.world import World
@@ -28,13 +29,13 @@ from rota.plan.planner.endangered import danger
 from rota.plan.planner.planner import Planner
 from rota.plan.schedule import plan_entry as entries
 from rota.plan.site.availability import HORIZON_S, closed_spans
-from rota.plan.site.bitset import positions, spans_of
+from rota.plan.site.bitset import lowest, positions, spans_of
 from rota.plan.site.resources import Site
 from rota.plan.site.site_builder import host_record, hours_of
 from rota.plan.size import CORE
 from rota.wire import codec
 from rota.wire import messages as m
-from rota.wire.gantt import GanttHost, GanttJob, GanttPast, GanttView, GanttWaiting
+from rota.wire.gantt import KEEPS, GanttHost, GanttJob, GanttPast, GanttView, GanttWaiting
 
 #: Jobs without a planned start that are shown with a reason.
 _REASONS = 50
@@ -84,6 +85,7 @@ class GanttSnapshot(NamedTuple):
     waiting_total: int
     since: float = -inf  #: the requested time
     until: float = inf
+    kept: Sequence[tuple[KeptMachines, int]] = ()  #: what ended jobs keep, and which resources that are
 
 
 def snapshot(world: World, ask: m.Gantt, wall: float, expected: Expectations | None = None) -> GanttSnapshot:
@@ -116,7 +118,20 @@ def snapshot(world: World, ask: m.Gantt, wall: float, expected: Expectations | N
         waiting_total=sum(counts[state] for counts in world.counts.values() for state in WAITING) - len(planned),
         since=since,
         until=until,
+        kept=[
+            (each, _resources_kept(each, planner, site))
+            for each in kept_machines(world)
+            if each.since < until and each.until > since
+        ],
     )
+
+
+def _resources_kept(kept: KeptMachines, planner: Planner | None, site: Site) -> int:
+    """Where to draw what a job keeps: as planned, or else on the first cores of its host."""
+    entry = planner.plan.entries.get(kept.job) if planner is not None else None
+    if entry is not None:
+        return entry.resources
+    return lowest(site.hosts.get(kept.host, 0), kept.need.size.cpus // CORE)
 
 
 def _timed(row: _Row, expected: Expectations) -> _Row:
@@ -208,12 +223,14 @@ def view(found: GanttSnapshot, limit: int, past: Past | None = None) -> GanttVie
         if size > _BYTES and jobs:
             break
         jobs.append(_job(row, spans))
+    left_out = len(rows) - len(jobs)
+    jobs += (_keeping(kept, found.site.spans(resources)) for kept, resources in found.kept)
     return GanttView(
         now=_time(found.wall),
         plan=found.plan,
         hosts=[*_hosts(found), *_gone(over)],
         jobs=jobs,
-        left_out=len(rows) - len(jobs),
+        left_out=left_out,
         waiting=[_waiting(job, reason) for job, reason in found.waiting],
         waiting_total=max(found.waiting_total, len(found.waiting)),
         later=found.later,
@@ -295,6 +312,25 @@ def _job(row: _Row, spans: str) -> GanttJob:
         host=row.host,
         reserved=spec.at is not None,
         danger=row.danger,
+        gang=spec.gang,
+    )
+
+
+def _keeping(kept: KeptMachines, spans: str) -> GanttJob:
+    """An ended job that keeps its machines."""
+    return GanttJob(
+        id=kept.job,
+        name="",
+        user=kept.user,
+        project=kept.project,
+        queue=kept.queue,
+        group="",
+        state=KEEPS,
+        type=[],
+        start=_time(kept.since),
+        end=_time(kept.until),
+        resources=spans or None,
+        host=kept.host,
     )
 
 
@@ -312,6 +348,7 @@ def _hosts(found: GanttSnapshot) -> Iterator[GanttHost]:
             usable=bool(mask & site.usable),
             available_until=None if until is None else _time(until),
             hours=hours_of(found.records, host, record),
+            condition=record.condition,
         )
 
 

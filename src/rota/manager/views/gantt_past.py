@@ -21,7 +21,7 @@ from rota.core.accounts.accounting import HOUR_S, micros
 from rota.core.accounts.amounts import cores_of
 from rota.core.jobs.job import Spec
 from rota.core.jobs.report_groups import first_of
-from rota.core.machines.host_usage import BUSY, IDLE
+from rota.core.machines.machine_states import BUSY, Condition, MachineState, NodeState, Usage, word
 from rota.manager.accounts.usage import HostSpan, spans
 from rota.manager.views.gantt_rows import ChartBar, lines_needed, placed
 from rota.plan.site.bitset import parse_spans, spans_of
@@ -141,7 +141,7 @@ class Past:
         first, last = micros(since), micros(until)
         if last <= first:
             return []
-        rows = self._store.host_states(host="", since=first, until=last)
+        rows = self._store.machine_rows(host="", since=first, until=last)
         begun: dict[str, int] = {}
         for row in rows:
             begun.setdefault(row.host, row.at)
@@ -150,7 +150,8 @@ class Past:
             for host, at in ((host, begun.get(host, last)) for host in hosts)
             if at > first
         ]
-        found += (span for span in spans(rows, since=first, until=last) if span.state not in (BUSY, IDLE))
+        told = spans(rows, since=first, until=last, said=_band)
+        found += (span for span in told if span.state not in (BUSY, Usage.IDLE))
         if len(found) > _MOST_STATES:
             found = _joined(found, gap=(last - first) // _MOST_SLICES)
         return [
@@ -180,6 +181,13 @@ class Past:
             return accounted - self._store.ended_between(since=begin, until=over)
 
         return max(0, int(self._kept(("removed", first, end), count)))
+
+
+def _band(what: MachineState) -> str:
+    """What is drawn behind the jobs of a machine. A condition counts for more than what runs on."""
+    said = word(what)
+    manual = what.condition == Condition.MANUAL and what.state != NodeState.UNKNOWN
+    return what.condition if manual else said
 
 
 def _slices(limit: int, hosts: int) -> int:
@@ -224,6 +232,7 @@ def _attempt(row: PastAttempt, spec: Spec, place: Mapping[str, Sequence[int]], *
         lines=[(host, spans_of(its)) for host, its in place.items()],
         exact=exact,
         suspended_s=min(paused_s, max(0.0, row.ended_at - row.started_at)),
+        gang=spec.gang,
     )
 
 

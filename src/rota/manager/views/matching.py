@@ -11,7 +11,7 @@ from rota.core.jobs.command import one_line
 from rota.core.jobs.job import Job, Spec
 from rota.core.jobs.report_groups import has_prefix, is_in, names_of
 from rota.manager.views.selectors import is_range
-from rota.store.base import Clause
+from rota.store.base import Clause, in_pool
 from rota.store.sqlite.clauses import merge_spans
 
 
@@ -40,7 +40,7 @@ class Matching:
         """`hosts` and `exits`: where the newest attempt of a job is or was, and its exit code."""
         self._hosts = hosts
         self._exits = exits
-        self._about_hosts = any(clause.host for clause in clauses)
+        self._about_hosts = any(clause.host or clause.pool for clause in clauses)
         self._about_exits = any(clause.exits for clause in clauses)
         self._by_group: dict[str, list[Clause]] = {}
         self._ids = IdRanges((clause.low, clause.high) for clause in clauses if is_range(clause))
@@ -85,6 +85,7 @@ def _of_spec(clause: Clause) -> Clause:
         queue=clause.queue,
         project=clause.project,
         name=clause.name,
+        gang=clause.gang,
         name_prefix=clause.name_prefix,
     )
 
@@ -98,6 +99,7 @@ def matches(clause: Clause, job: Job, hosts: tuple[str, ...], exit_code: int | N
         and _specified(clause, job.spec)
         and (not clause.submission or clause.submission == job.submission)
         and (not clause.host or clause.host in hosts)
+        and (not clause.pool or clause.pool == job.spec.pool or any(in_pool(clause, host) for host in hosts))
         and (not clause.array or _in_array(clause, job))
         and (clause.exits is None or (exit_code is not None and clause.exits[0] <= exit_code <= clause.exits[1]))
         and (not clause.before or (job.submitted_at if job.ended_at is None else job.ended_at) < clause.before)
@@ -118,6 +120,7 @@ def _specified(clause: Clause, spec: Spec) -> bool:
         and (not clause.queue or clause.queue == spec.queue)
         and (not clause.project or clause.project == spec.project)
         and (not clause.name or clause.name == spec.name)
+        and (not clause.gang or clause.gang == spec.gang)
         and spec.name.startswith(clause.name_prefix)
         and (not clause.group_prefix or has_prefix(clause.group_prefix, spec.group))
     )

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, NamedTuple
 
-from rota.core.attempts.held_resources import cores_held, holders
+from rota.core.attempts.held_resources import cores_held, holders, provisioned_for
 from rota.core.machines.closed_hosts import closed_hosts
+from rota.core.machines.hold_records import KeptMachines, kept_machines
 from rota.core.machines.hosts import agents, away_word, counted_cores
+from rota.core.machines.machine_now import machine_now, since_of
+from rota.core.machines.machine_states import Condition, MachineState, NodeState, Usage, machine_state
+from rota.core.machines.provision_steps import waits_for_deploy_hosts
 from rota.core.machines.sleep_and_wake import WORDS
 from rota.core.world import World
 from rota.manager.views.limits import view as limits_view
@@ -21,21 +27,32 @@ from rota.wire.views import LimitView
 #: Values of a resource that are its place, and no property of its host.
 _PLACES = frozenset({"host", "cpu", "core"})
 _FAR_S = 253_402_300_799.0
+#: A host of which only the cores are written down.
+_ABSENT = machine_state(Condition.AUTOMATED, Usage.IDLE, NodeState.AWAY)
 
 
 class NodeUse:
     """What jobs hold of a host."""
 
-    __slots__ = ("cpus", "jobs", "mem")
+    __slots__ = ("cpus", "jobs", "kept_by", "kept_until", "mem")
 
     def __init__(self) -> None:
         self.cpus = self.mem = 0
         self.jobs: list[int] = []
+        self.kept_by: int | None = None
+        self.kept_until = 0.0
 
     def add(self, job: int, cpus: int, mem: int) -> None:
         self.jobs.append(job)
         self.cpus += cpus
         self.mem += mem
+
+    def keep(self, kept: KeptMachines, cpus: int) -> None:
+        """A job that has ended keeps it; of several, the one that does so for the longest time is told."""
+        self.cpus += cpus
+        self.mem += kept.given.size.mem
+        if kept.until > self.kept_until:
+            self.kept_by, self.kept_until = kept.job, kept.until
 
 
 class NodeSnapshot(NamedTuple):
@@ -47,6 +64,8 @@ class NodeSnapshot(NamedTuple):
     records: dict[str, dict[str, Any]]
     limits: list[LimitView]
     closed: frozenset[str] = frozenset()  #: hosts that may not be used at this time
+    machines: Mapping[str, tuple[MachineState, int | None]] = {}  #: host → what it is, and since when
+    deployers: Mapping[str, str] = {}  #: machines that wait to be provisioned → the deploy host that is away
 
 
 def snapshot(world: World) -> NodeSnapshot:
@@ -56,11 +75,22 @@ def snapshot(world: World) -> NodeSnapshot:
         for host, runner in agents(world).items()
     }
     uses: dict[str, NodeUse] = {}
-    for job, first in holders(world):
+    for job, first in chain(holders(world), provisioned_for(world)):
         for host, cpus in cores_held(job, first).items():
             uses.setdefault(host, NodeUse()).add(job.id, cpus, job.size.mem)
+    for kept in kept_machines(world):
+        for host, cores in kept.given.nodes or ((kept.host, kept.need.size.cpus // CORE),):
+            uses.setdefault(host, NodeUse()).keep(kept, CORE * cores)
+    known = {*world.capacity, *runners, *world.site["host"]}
     return NodeSnapshot(
-        dict(world.capacity), runners, uses, world.site, limits_view(world), frozenset(closed_hosts(world))
+        dict(world.capacity),
+        runners,
+        uses,
+        world.site,
+        limits_view(world),
+        frozenset(closed_hosts(world)),
+        {host: (machine_now(world, host), since_of(world, host)) for host in known},
+        waits_for_deploy_hosts(world),
     )
 
 
@@ -90,9 +120,21 @@ def _node(found: NodeSnapshot, host: str, cores: int | None, properties: dict[st
         state = state if energy is None else WORDS[energy["state"]]
     use = found.uses.get(host) or NodeUse()
     until = record.available_until
+    wanted = f"reserved by {record.wanted_by} as soon as it is free" if record.wanted_by else ""
+    asleep = found.records["energy"].get(host, {}).get("why")
+    deployer = found.deployers.get(host)
+    waits = f"waits for the deploy host {deployer}, which has no living agent" if deployer else ""
+    said = (record.condition_reason, wanted, waits, record.reason, record.why, asleep)
+    machine, since = found.machines.get(host, (_ABSENT, None))
     if cores is None:
         cores = capacity.cpus // CORE if capacity is not None else 0
-    usable = state == "alive" and not record.drain and host not in found.closed
+    usable = (
+        state == "alive"
+        and not record.drain
+        and host not in found.closed
+        and machine.condition == Condition.AUTOMATED
+        and not record.wanted_by
+    )
     return NodeView(
         host=host,
         state=state,
@@ -109,10 +151,23 @@ def _node(found: NodeSnapshot, host: str, cores: int | None, properties: dict[st
         jobs=sorted(use.jobs),
         runner=runner,
         pid=pid,
-        available_until=None if until is None else datetime.fromtimestamp(min(until, _FAR_S), UTC),
+        available_until=None if until is None else _moment(until),
         limits={each.name: each.hosts[host] for each in found.limits if host in each.hosts},
         properties=properties or (registered.properties if registered is not None else {}),
         hours=hours_of(found.records, host, record),
-        why="; ".join(filter(None, (record.reason, record.why, found.records["energy"].get(host, {}).get("why")))),
+        why="; ".join(filter(None, said)),
         closed=host in found.closed,
+        condition=machine.condition,
+        usage=machine.usage,
+        since=None if since is None else datetime.fromtimestamp(since / 1e6, UTC),
+        owner=record.owner,
+        groups=list(record.groups),
+        manual_user=record.manual_user,
+        manual_until=None if not record.manual_until else _moment(record.manual_until),
+        kept_by=use.kept_by,
+        kept_until=None if use.kept_by is None else _moment(use.kept_until),
     )
+
+
+def _moment(at: float) -> datetime:
+    return datetime.fromtimestamp(min(at, _FAR_S), UTC)

@@ -33,6 +33,7 @@ from rota.manager.views.amounts import add_learned
 from rota.manager.views.expected_times import expected_views
 from rota.manager.views.matching import IdRanges, Matching
 from rota.manager.views.selectors import disjoint, is_range, parse
+from rota.pool_names import pool_of_runner
 from rota.store.base import Clause, Order, Store, folded
 from rota.wire.views import GraphView, JobPage, JobView, LearnedView, ReasonView, StatusView, WhyView
 
@@ -75,7 +76,15 @@ class Queries:
                 raise NotFound("nothing was added yet", hint="add jobs with 'rota add' or 'rota run'")
             answer = expand_answer(newest.answer)
             last = ranges(sorted({*answer.added, *answer.existing, *answer.retried}))
-        return parse(words, last=last, now=clock.now())
+        found = parse(words, last=last, now=clock.now())
+        if not any(clause.pool for clause in found):
+            return found
+        return [msgspec.structs.replace(each, pool_hosts=self._hosts_in(each.pool)) for each in found]
+
+    def _hosts_in(self, pool: str) -> tuple[str, ...]:
+        """The hosts that this pool has now."""
+        known = list(self._world.capacity.items()) if pool else []
+        return tuple(sorted(host for host, has in known if has.pool == pool))
 
     def live_ids(self, clauses: list[Clause]) -> list[int]:
         """Jobs in memory that match, ascending."""
@@ -261,7 +270,14 @@ class Queries:
         newest = row.newest
         ran = self._specs.get(newest.spec) if newest is not None and newest.spec is not None else None
         spec, expected = self._specs[row.spec_id], self._expected(job)
-        return rows.view(row, spec, job, host=host, planned=planned, expected=expected, ran=ran), job
+        return rows.view(
+            row, spec, job, host=host, pool_of=self._pool_of, planned=planned, expected=expected, ran=ran
+        ), job
+
+    def _pool_of(self, host: str) -> str:
+        """The pool that a host belongs to, or belonged to."""
+        known = self._world.capacity.get(host)
+        return known.pool if known is not None else pool_of_runner(host)
 
     def _expected(self, job: Job | None) -> Expected | None:
         return self.expectations.of(job) if job is not None and self.expectations is not None else None

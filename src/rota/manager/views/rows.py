@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
 from operator import attrgetter
@@ -17,9 +18,10 @@ from rota.core.jobs.job import Condition, Job, Parent, Reason, Spec
 from rota.core.jobs.outcome import Outcome
 from rota.core.jobs.reason_texts import sentence
 from rota.core.jobs.report_groups import names_of
+from rota.core.machines.phase_times import phase_times
 from rota.core.rows import EventRow
 from rota.core.site import promised_starts
-from rota.core.states import WAITING, State
+from rota.core.states import TERMINAL, WAITING, State
 from rota.core.stored import StoredAttempt, StoredJob, job_from_row
 from rota.manager.loop import clock
 from rota.manager.views.amounts import Attempted, amounts
@@ -29,6 +31,7 @@ from rota.plan.placement.explanation import Planned
 from rota.plan.placement.given import Given
 from rota.plan.reasons import Waits
 from rota.plan.size import Size
+from rota.pool_names import pool_of_runner
 from rota.store.segments import Missing
 from rota.wire.views import (
     AmountsView,
@@ -74,12 +77,14 @@ def view(
     live: Job | None,
     *,
     host: str | None,
+    pool_of: Callable[[str], str] = pool_of_runner,
     planned: Planned | None = None,
     expected: Expected | None = None,
     ran: Spec | None = None,
 ) -> JobView:
     """What a client sees of a job: the stored row, corrected by what memory knows better, and what is planned and
-    expected. `ran` is the specification of its newest attempt, if it was another one."""
+    expected. `pool_of` tells the pool of a host; `ran` is the specification of its newest attempt, if it was
+    another one."""
     job = live or job_from_row(row, spec)
     attempt = row.newest if row.newest is not None and row.newest.number == job.attempt else None
     lease = job.lease
@@ -102,6 +107,11 @@ def view(
     tried = _attempted(job, attempt, ran or spec, given, wall_s)
     first = host if lease is not None else (attempt.host if attempt else None)
     hosts = hosts_of(first or "", given)
+    over = job.state in TERMINAL
+    times = phase_times(
+        submitted_at=job.submitted_at, started_at=started_at, over=over, given=given, now=clock.now(),
+        ended_at=job.ended_at if over and ended_at is None else ended_at,
+    )  # fmt: skip
     if job.state in WAITING:
         given = None  # of an attempt that is over
     starts, ends, why = expected_views(expected) if expected is not None else (None, None, None)
@@ -124,7 +134,7 @@ def view(
         signal=_signal_name(attempt.signal) if attempt and lease is None else None,
         host=first,
         hosts=list(hosts),
-        pool="local",
+        pool=(pool_of(first) if first else "") or spec.pool,
         resources=resources or None,
         submitted_at=_time(job.submitted_at) or datetime.fromtimestamp(clock.now(), UTC),
         ready_at=_time(job.ready_at),
@@ -154,6 +164,10 @@ def view(
         expected_reason=why,
         amounts=amounts(spec, tried),
         promised=_promised(given),
+        phase=times.phase or None,
+        wait_s=round(times.wait_s, 6),
+        provision_s=round(times.provision_s, 6),
+        hold_s=round(times.hold_s, 6),
         **shown_fields(spec),
     )
 

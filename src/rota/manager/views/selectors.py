@@ -23,9 +23,11 @@ _ELEMENTS = re.compile(r"([0-9]{1,18})_(?:\*|([0-9]{1,15})(?:-([0-9]{1,15}))?)?"
 _EXITS = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?")
 _HINT = (
     "use 12, 12-20, 12_3, @group, @part*, state=failed, name=x, cmd~text, exit=1, older=1d, user=x, host=x,"
-    " queue=x, project=x, last or all"
+    " queue=x, project=x, gang=x, pool=x, last or all"
 )
-_NAMES = ("state", "name", "exit", "older", "user", "host", "group", "queue", "project", "submission")
+_NAMES = (
+    "state", "name", "exit", "older", "user", "host", "group", "queue", "project", "submission", "gang", "pool",
+)  # fmt: skip
 #: What to write instead of a part without a value, or with the wrong sign.
 _EXAMPLES = {
     "cmd": "write cmd~TEXT for commands that contain the text",
@@ -186,11 +188,11 @@ def _parts(word: str) -> list[str]:
 
 
 def disjoint(clauses: list[Clause]) -> list[Clause]:
-    """The same clauses, with those about hosts and exit codes split by state: only memory knows where a live job
-    is and whether it waits, and only the store where an ended one was."""
+    """The same clauses, with those about hosts, pools and exit codes split by state: only memory knows where a
+    live job is and whether it waits, and only the store where an ended one was."""
     found = []
     for clause in clauses:
-        if (clause.host or clause.exits) and not clause.state:
+        if (clause.host or clause.exits or clause.pool) and not clause.state:
             states = frozenset(State)
             if clause.host:
                 states &= LEASED | TERMINAL

@@ -14,6 +14,7 @@ from rota import __version__
 from rota.core.attempts.noop_jobs import is_noop_runner
 from rota.core.attempts.parts import parts_of
 from rota.core.bugs.ledger import Ledger
+from rota.core.pools.registry import could_delegate
 from rota.core.states import State
 from rota.core.world import World
 from rota.manager.host.gateway import GatewayProcess
@@ -148,6 +149,8 @@ def attention(world: World) -> list[AttentionView]:
     """
     alike: dict[str, AttentionView] = {}
     for job_class, message in world.placement.never_fit():
+        if world.settings.pools and could_delegate(world, world.jobs[job_class.heap[0]].spec):
+            continue  # another engine may have hosts that are large enough
         view = alike.setdefault(message, AttentionView("never_fits", [], 0, message))
         view.total += len(job_class)
         view.jobs = sorted({*view.jobs, *nsmallest(_IDS, job_class.jobs())})[:_IDS]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -35,8 +35,16 @@ _Counts = dict[str, int]
 class Feeds:
     """The listeners, and the state that they were sent last."""
 
-    def __init__(self, world: World, *, committed: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        world: World,
+        *,
+        committed: Callable[[], Awaitable[None]],
+        subjects: Callable[[], Mapping[str, object]] = dict,
+    ) -> None:
+        """`subjects`: what pages show of features (`FeatureService.subjects`)."""
         self._world = world
+        self._of_features = subjects
         self._committed = committed
         self._open: dict[tuple[int, int], Peer] = {}
         self._changed = False
@@ -138,6 +146,7 @@ class Feeds:
             "site": world.site_version,
             "manager": (world.paused, world.draining),
             "limits": tuple(world.placement.limits),
+            **self._of_features(),
         }
 
 

@@ -10,17 +10,21 @@ from collections.abc import Mapping
 
 from rota.errors import NotFound
 from rota.plan.ask import Ask
+from rota.plan.dispatch import gang_grants
 from rota.plan.dispatch.allocation import given, only_held, with_promise
 from rota.plan.dispatch.asks import Asks
 from rota.plan.dispatch.due_jobs import DueJobs
 from rota.plan.dispatch.plan_factory import capacities, opened, renew
 from rota.plan.dispatch.plan_leases import PlanLeases, ids_of, still_there
 from rota.plan.dispatch.plan_queue import PlanQueue
+from rota.plan.dispatch.whole_hosts import WholeHosts, whole_of
 from rota.plan.need import Need
 from rota.plan.packing.packing import Packing
 from rota.plan.placement.decisions import Decision, News, Placed, Preempted
 from rota.plan.placement.facts import Rules
+from rota.plan.placement.given import Given
 from rota.plan.placement.leases import Away, Held, Reserved
+from rota.plan.placement.queue import GangOffer
 from rota.plan.planner.shortfall import count_missing
 from rota.plan.schedule.plan_entry import RUNNING, Begin
 from rota.plan.site.resources import HostFigures
@@ -63,12 +67,15 @@ class ActivePlan:
         self._asks = asks
         self._special_hosts = rules.special_hosts
         self._packing = packing
+        self.whole = WholeHosts(packing)
         self._limits = packing.limits
         self._news = news
         self.leases.adopt_all(leases, wall)
         for need, rank, jobs in (*queue.hand_over(), *packing.hand_over()):
             if jobs:
                 queue.add(need, rank, jobs, planner=self.planner)
+        for gang in queue.hand_over_gangs():
+            queue.add_gang(gang)
 
     # -- what happens to jobs
 
@@ -77,13 +84,21 @@ class ActivePlan:
         self.gone.append(job)
         self.unplaced.pop(job, None)
         self.due.forget(job)
+        self.whole.forget(job)
         entry = self.planner.plan.entries.get(job)
         if entry is not None and entry.fixed:
             self._news.reserved[job] = None
 
+    def gang_withdrawn(self, offer: GangOffer) -> None:
+        """A planned gang waits no more."""
+        self.withdrawn(offer.gang)
+        self.gone += [job for job in offer.jobs if job != offer.gang]  # if it was due, each is in the plan
+
     def settle(self, wall: float, rules: Rules | None) -> None:
         """Tell the planner what has ended, and the resources and rules, if they have changed."""
         planner = self.planner
+        if self.over or rules is not None:
+            self.whole.may_try_again()
         gone, self.gone = self.gone, []
         over, self.over = self.over, []
         paused, self.paused = self.paused, {}
@@ -146,7 +161,9 @@ class ActivePlan:
                     continue  # it is due, and only waits for besteffort jobs to end
                 planner.ended(first, wall, complete=False)
                 queue.take_out(first)
-            if self._limits.stopped(key.need.limits) is not None:
+            if self._limits.stopped(key.need.limits) is not None or (
+                key in queue.gangs and gang_grants.is_stopped(self._limits, queue.gangs[key])
+            ):
                 queue.parked.add(key)
                 continue
             queue.put_in(key, head)
@@ -154,9 +171,14 @@ class ActivePlan:
 
     def _plan(self, job: int, wall: float) -> None:
         planner, asks = self.planner, self._asks
-        ask, submitted = asks.waiting(job, self.queue.where[job].need), asks.submitted(job)
+        submitted, gang = asks.submitted(job), self.queue.gang_of(job)
+        if gang is None:
+            ask = asks.waiting(job, self.queue.where[job].need)
+        else:
+            ask = asks.gang(gang, planner.plan.policy.queues)
         if ask.at is None:
-            planner.submit(job, ask, wall, submitted=submitted, serial=job)
+            place = asks.session_place(job) if gang is None else ()
+            planner.submit(job, ask, wall, submitted=submitted, serial=job, session_place=place)
             return
         granted = self.reserved.get(job)
         if granted is None and not planner.plan.site.usable and ask.at >= wall:
@@ -256,6 +278,9 @@ class ActivePlan:
         if job in leased:
             self._news.resumed.append(job)  # it kept everything but its cores
             return
+        if begin.members:
+            self._begin_gang(begin, now, decided)
+            return
         need = queue.where[job].need
         gives, host = given(planner.plan, entry, need)
         if entry.fixed:
@@ -270,7 +295,7 @@ class ActivePlan:
             return
         if at is not None:
             gives, host = only_held(gives), at or host
-        known = host in self._packing.host_names()
+        known = host is not None and self._takes(host, forced=entry.ask.force_host)
         if host is not None and known and self._kept(need, host):
             # It must not hold resources while it waits for a limit that no plan foresees.
             self._put_back(job)
@@ -281,9 +306,11 @@ class ActivePlan:
                 self.unplaced[job] = f"its command runs on {at}, which is {'full' if known else 'away'}"
             self.due.stick(Begin(entry, []))
             return
+        if self._waits_for_whole_hosts(Begin(entry, []), [(job, gives)]):
+            return
         self.unplaced.pop(job, None)
         queue.leave(job)
-        takes = Need(gives.size, need.limits, need.terms)
+        takes = Need(gives.size, need.limits, need.terms, need.pool, need.walltime_s)
         if at == "":
             self._packing.adopt_lease(host, takes)
             seat = None
@@ -291,6 +318,59 @@ class ActivePlan:
             seat = self._packing.grant(host, takes, now)
         decided.append((Placed(job, host, seat, gives),))
         leased.add(job)
+
+    def _begin_gang(self, begin: Begin, now: float, decided: list[Decision]) -> None:
+        """Lease all members of a due gang in one decision, or none."""
+        queue, gang = self.queue, begin.entry.id
+        offer = queue.gang_of(gang)
+        assert offer is not None
+        waits = Begin(begin.entry, [], begin.members)
+        try:
+            grants = gang_grants.grants_of(self.planner.plan, begin, offer, self._runs_at)
+        except NotFound as error:
+            self.unplaced[gang] = error.message
+            self.due.stick(waits)
+            return
+        if gang_grants.are_kept(self._limits, grants):
+            self._put_back(gang)
+            queue.parked.add(queue.where[gang])
+            return
+        forced = {member.id: member.ask.force_host for member in begin.members}
+        for each in grants:
+            known = each.host is not None and self._takes(each.host, forced=forced[each.job])
+            if each.host is None or not known or not self._has_room(each.host, each.need.size):
+                self.unplaced[gang] = f"job {each.job} begins on {each.host}, which is full or away"
+                self.due.stick(waits)
+                return
+        if self._waits_for_whole_hosts(waits, [(each.job, each.gives) for each in grants]):
+            return
+        self.unplaced.pop(gang, None)
+        placed = []
+        for each in grants:
+            assert each.host is not None
+            queue.leave(each.job)
+            seat = None
+            if each.at == "":
+                self._packing.adopt_lease(each.host, each.need)
+            else:
+                seat = self._packing.grant(each.host, each.need, now)
+            placed.append(Placed(each.job, each.host, seat, each.gives))
+            self.leases.jobs.add(each.job)
+        decided.append(tuple(placed))
+
+    def _waits_for_whole_hosts(self, begin: Begin, grants: list[tuple[int, Given]]) -> bool:
+        """Must a due job, or gang, wait until hosts that it has provisioned are empty? If not, it takes them."""
+        job = begin.entry.id
+        hosts = [host for each, gives in grants if self._asks.provisions(each) for host in whole_of(gives)]
+        if not hosts or self.whole.take(job, hosts):
+            return False
+        if self.whole.try_again(job) and not begin.entry.fixed:
+            self._put_back(job)  # perhaps others are free
+            self.queue.fresh.add(self.queue.where[job])
+            return True
+        self.unplaced[job] = self.whole.wait(job, hosts)
+        self.due.stick(begin)
+        return True
 
     def _runs_at(self, job: int) -> str | None:
         """The host that its command runs on though its resources are elsewhere; empty: it has none to run. None:
@@ -307,11 +387,17 @@ class ActivePlan:
         return None
 
     def _put_back(self, job: int) -> None:
-        """A due job without a lease waits again. The caller must mark its job class as fresh or parked."""
-        self.planner.ended(job, self.planner.plan.now, complete=False)
-        self.queue.take_out(job)
-        self.due.forget(job)
-        self.due.ended(job)
+        """A due job or gang without a lease waits again. The caller must mark its job class as fresh or parked."""
+        gang = self.queue.gang_of(job)
+        for each in (job,) if gang is None else gang.jobs:
+            self.planner.ended(each, self.planner.plan.now, complete=False)
+        first = job if gang is None else gang.gang
+        if self.queue.firsts.get(self.queue.where[first]) == first:
+            self.queue.take_out(first)
+        self.due.forget(first)
+        self.whole.forget(first)
+        for each in (job,) if gang is None else gang.jobs:
+            self.due.ended(each)
 
     def _unpark(self) -> None:
         """Plan job classes again that a limit does not keep any more."""
@@ -319,13 +405,20 @@ class ActivePlan:
         if queue.parked:
             hosts = self._packing.host_names()
             for key in queue.parked:
-                if not all(self._kept(key.need, host) for host in hosts):
+                if key in queue.gangs:
+                    if not gang_grants.is_kept(self._limits, queue.gangs[key]):
+                        queue.fresh.add(key)
+                elif not all(self._kept(key.need, host) for host in hosts):
                     queue.fresh.add(key)
 
     def _kept(self, need: Need, host: str) -> bool:
         """Does a limit keep a job of this need from beginning on this host now?"""
         uses = need.limits
         return bool(uses) and (self._limits.stopped(uses) is not None or bool(self._limits.missing(uses, host)))
+
+    def _takes(self, host: str, *, forced: str) -> bool:
+        """May a job begin on this host, which it perhaps forces?"""
+        return host in self._packing.host_names() or (host == forced and self._packing.may_force(host))
 
     def _has_room(self, host: str, size: Size) -> bool:
         """Is there memory and the like beside jobs that take no core, which are in no plan?"""

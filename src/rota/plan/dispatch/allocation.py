@@ -68,9 +68,10 @@ def only_held(gives: Given) -> Given:
 
 def _walltime(plan: Plan, entry: PlanEntry) -> float | None:
     """The walltime of a job that begins; None: it has none."""
-    option = entry.options[entry.alternative]
+    option, besides = entry.options[entry.alternative], entry.ask.before_s + entry.ask.after_s
     if not option.hard:
         return None
     if entry.fixed and entry.end is not None:
-        return max(1.0, entry.end - plan.now)  # a reservation that begins late still ends on time
-    return option.length
+        # A reservation that begins late still ends on time.
+        return max(1.0, entry.end - plan.now - besides)
+    return option.length - besides

@@ -46,8 +46,9 @@ def _plan_broken(plan: ActivePlan, leases: list[Held]) -> list[str]:
     out = {held.job for held in leases}
     if out - left != leased - left:
         wrong.append(f"plan: {sorted(leased)} have a lease for the plan, {sorted(out)} really")
-    begun = plan.due.jobs()
+    begun = {entry.id for begin in plan.due.begins() for entry in begin.entries}
     firsts = set(queue.firsts.values())
+    firsts |= {entry.id for begin in plan.due.begins() for entry in begin.members}
     away = set(planner.plan.suspended)
     said = {held.job for held in leases if held.away is not None}
     # The plan resumes a job before the engine does.

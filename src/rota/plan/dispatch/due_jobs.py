@@ -38,5 +38,6 @@ class DueJobs:
         self._stuck = [begin for begin in self._stuck if begin.entry.id != job]
         self.blocked.pop(job, None)
 
-    def jobs(self) -> set[int]:
-        return {*self.blocked, *(begin.entry.id for begin in self._stuck)}
+    def begins(self) -> list[Begin]:
+        """All that is due."""
+        return [*(begin for begin, _victims in self.blocked.values()), *self._stuck]

@@ -20,15 +20,21 @@ def opened(rules: Rules, limits: Limits, wall: float) -> Planner:
     planner = Planner(
         rules.site, rules.policy, quotas=rules.quotas, now=wall, limits=capacities(limits), usage=rules.usage
     )
-    planner.plan.patience_s = rules.patience_s
+    _set_terms(planner, rules)
     return planner
 
 
 def renew(planner: Planner, rules: Rules, limits: Limits, wall: float) -> None:
     """Tell the planner of a changed site or changed rules."""
+    _set_terms(planner, rules)
     planner.change_rules(
         rules.site, wall, policy=rules.policy, quotas=rules.quotas, limits=capacities(limits), usage=rules.usage
     )
+
+
+def _set_terms(planner: Planner, rules: Rules) -> None:
+    plan = planner.plan
+    plan.patience_s, plan.gang_patience_s, plan.caps = rules.patience_s, rules.gang_patience_s, rules.caps
 
 
 def capacities(limits: Limits) -> dict[str, int]:
@@ -42,5 +48,6 @@ def outlook(rules: Rules, leases: list[Held], asks: Asks, packing: Packing, wall
     PlanLeases(planner).adopt_all(leases, wall)
     firsts, others = packing.firsts(_MOST_FIRSTS)
     for job, need in firsts:
-        planner.submit(job, asks.waiting(job, need), wall, submitted=asks.submitted(job), serial=job)
+        ask, submitted = asks.waiting(job, need), asks.submitted(job)
+        planner.submit(job, ask, wall, submitted=submitted, serial=job, session_place=asks.session_place(job))
     return Outlook(planner, others)

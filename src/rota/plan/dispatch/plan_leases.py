@@ -38,7 +38,9 @@ class PlanLeases:
                 if not enough:
                     self._roomless[held.job] = held
             self.jobs.add(held.job)
-            self._planner.adopt(held.job, held.ask, start=held.since, resources=mask, now=wall, end=held.end)
+            self._planner.adopt(
+                held.job, held.ask, start=held.since, resources=mask, now=wall, end=held.end, gang=held.gang
+            )
 
     def _adopt_suspended(self, held: Held, wall: float) -> None:
         """A suspended job resumes on its allocation or, without one, on as many cores of its host."""
@@ -74,7 +76,7 @@ class PlanLeases:
             mask, enough = room_for(held, planner.plan)
             if mask != planner.plan.entries[job].resources:
                 planner.ended(job, wall)
-                planner.adopt(job, held.ask, start=wall, resources=mask, now=wall)
+                planner.adopt(job, held.ask, start=wall, resources=mask, now=wall, gang=held.gang)
             if enough:
                 del self._roomless[job]
 

@@ -6,6 +6,7 @@ what becomes free at one moment. A job with a start time, an expiry or a deadlin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from rota.plan.ask import Ask
@@ -13,7 +14,7 @@ from rota.plan.dispatch.asks import Asks
 from rota.plan.need import Need
 from rota.plan.packing.job_classes import JobClass
 from rota.plan.placement.explanation import Waiting
-from rota.plan.placement.queue import RankKey
+from rota.plan.placement.queue import GangOffer, RankKey, rank_at
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.search import shapes_of
 
@@ -36,11 +37,14 @@ class PlanQueue:
     def __init__(self, asks: Asks) -> None:
         self._asks = asks
         self.classes: dict[QueueKey, JobClass] = {}
+        self.gangs: dict[QueueKey, GangOffer] = {}  #: job classes that are gangs: all members, the first is its id
         self.where: dict[int, QueueKey] = {}  #: job → its job class
         self.firsts: dict[QueueKey, int] = {}  #: the job of each job class that is in the plan
         self.fresh: set[QueueKey] = set()  #: job classes that should have another job in the plan
         self.parked: set[QueueKey] = set()  #: job classes that wait for a limit in a way that no plan foresees
         self._widths: dict[Need, int] = {}  #: how many equal jobs could run at once
+        #: reservation group → its job classes; None until somebody asks for one
+        self._groups: dict[Need, set[QueueKey]] | None = None
 
     # -- jobs come and go
 
@@ -49,7 +53,7 @@ class PlanQueue:
         by_group: dict[int, list[int]] = {}
         alone = bool(need.terms) and _timed(self._asks.waiting(jobs[0], need))
         for job in jobs:
-            group = -job if alone else need.terms or self._asks.group(job)
+            group = -job if alone or self._asks.alone(job) else need.terms or self._asks.group(job)
             by_group.setdefault(group, []).append(job)
         for group, some in by_group.items():
             width = 1 if alone or planner is None else self._at_once(need, some[0], planner)
@@ -61,9 +65,28 @@ class PlanQueue:
                 job_class = self.classes.get(key)
                 if job_class is None:
                     job_class = self.classes[key] = JobClass(rank, need)
+                    if self._groups is not None:
+                        self._groups.setdefault(need.group, set()).add(key)
                 job_class.add(part)
                 self.where.update(dict.fromkeys(part, key))
                 self.fresh.add(key)
+
+    def add_gang(self, offer: GangOffer) -> None:
+        """Add the members of a waiting gang: they are a job class of their own, and one entry of the plan."""
+        need = next(each.need for each in offer.members if each.jobs[0] == offer.gang)
+        key = QueueKey(offer.rank, need, -offer.gang, 0)
+        job_class = self.classes[key] = JobClass(key.rank, key.need)
+        if self._groups is not None:
+            self._groups.setdefault(key.need.group, set()).add(key)
+        self.gangs[key] = offer
+        jobs = sorted(offer.jobs)
+        job_class.add(jobs)
+        self.where.update(dict.fromkeys(jobs, key))
+        self.fresh.add(key)
+
+    def gang_of(self, job: int) -> GangOffer | None:
+        """The gang that this job is a member of."""
+        return self.gangs.get(self.where[job]) if self.gangs else None
 
     def _at_once(self, need: Need, job: int, planner: Planner) -> int:
         """How many jobs like this could run at once on the present site."""
@@ -92,22 +115,57 @@ class PlanQueue:
             self.fresh.add(key)
         else:
             del self.classes[key]
+            self.gangs.pop(key, None)
             self.fresh.discard(key)
             self.parked.discard(key)
+            if self._groups is not None:
+                self._forget(self._groups, key)
         return was_first
 
+    def first_of(self, group: Need, may_go: Callable[[QueueKey, int], bool]) -> QueueKey | None:
+        """Of the job classes of this reservation group whose first job may go, the one of best rank."""
+        if self._groups is None:
+            self._groups = {}
+            for key in self.classes:
+                self._groups.setdefault(key.need.group, set()).add(key)
+        heads = (
+            (rank_at(key.rank, head), head, key)
+            for key in self._groups.get(group, ())
+            if (head := self.classes[key].head()) is not None and may_go(key, head)
+        )
+        found = min(heads, default=None, key=lambda each: each[:2])
+        return None if found is None else found[2]
+
+    @staticmethod
+    def _forget(groups: dict[Need, set[QueueKey]], key: QueueKey) -> None:
+        group = key.need.group
+        groups[group].discard(key)
+        if not groups[group]:
+            del groups[group]
+
     def hand_over(self) -> list[tuple[Need, RankKey, list[int]]]:
-        """All jobs leave: need, rank key and jobs of each job class."""
-        found = [(job_class.need, job_class.key, sorted(job_class.jobs())) for job_class in self.classes.values()]
+        """All jobs leave: need, rank key and jobs of each job class. Gangs are left to `hand_over_gangs`."""
+        found = [
+            (job_class.need, job_class.key, sorted(job_class.jobs()))
+            for key, job_class in self.classes.items()
+            if key not in self.gangs
+        ]
         for each in (self.classes, self.where, self.firsts, self.fresh, self.parked, self._widths):
             each.clear()
+        self._groups = None
+        return found
+
+    def hand_over_gangs(self) -> list[GangOffer]:
+        """All gangs leave, after all other jobs."""
+        found = list(self.gangs.values())
+        self.gangs.clear()
         return found
 
     # -- which jobs are in the plan
 
     def to_plan(self) -> list[QueueKey]:
         """Job classes that should have another job in the plan, best rank first."""
-        return sorted(self.fresh, key=lambda key: (key.rank, self.classes[key].head() or 0))
+        return sorted(self.fresh, key=lambda key: rank_at(key.rank, self.classes[key].head() or 0))
 
     def put_in(self, key: QueueKey, job: int) -> None:
         """The first job of this job class is in the plan."""
@@ -129,11 +187,13 @@ class PlanQueue:
     def unplanned_before(self, job: int) -> int:
         """How many jobs that go before this one are not in the plan yet."""
         own = self.where[job]
+        rank = rank_at(own.rank, job)
         found = 0
         for key, job_class in self.classes.items():
-            if key.rank < own.rank:
-                found += len(job_class) - (key in self.firsts)
-            elif key.rank == own.rank and key != own:
+            if key.rank != own.rank:
+                if rank_at(key.rank, job_class.head() or 0) < rank:
+                    found += len(job_class) - (key in self.firsts)
+            elif key != own:
                 first = self.firsts.get(key)
                 found += sum(1 for each in job_class.jobs() if each < job and each != first)
         return found

@@ -14,10 +14,12 @@ from rota.plan.ask import Ask
 from rota.plan.dispatch import consistency, plan_factory, queue_position
 from rota.plan.dispatch.active_plan import ActivePlan
 from rota.plan.dispatch.asks import Asks
+from rota.plan.dispatch.elsewhere import place_elsewhere
+from rota.plan.dispatch.gang_grants import planned_member
 from rota.plan.dispatch.plan_queue import PlanQueue
 from rota.plan.explain import why_waiting
-from rota.plan.need import LimitUse, Need
-from rota.plan.packing.demand import wanting
+from rota.plan.need import LimitUse, Need, is_planned
+from rota.plan.packing.demand import demand, ready, wanting
 from rota.plan.packing.job_classes import JobClass
 from rota.plan.packing.packing import Packing
 from rota.plan.placement.decisions import Decision, News, Opened
@@ -25,7 +27,7 @@ from rota.plan.placement.explanation import Outlook, Planned, Waiting
 from rota.plan.placement.facts import Lacks, Rules
 from rota.plan.placement.hosts import Condition
 from rota.plan.placement.leases import Away, Held, Reserved
-from rota.plan.placement.queue import Entrant, LearnedSizes, Offer, RankKey
+from rota.plan.placement.queue import Entrant, GangOffer, LearnedSizes, Offer, RankKey, Ready
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.sleeping_hosts import next_starts
 from rota.plan.policy.limits import Limits
@@ -37,8 +39,8 @@ class Planning:
     """A `Placement` that packs, and plans while a job needs a plan."""
 
     def __init__(self, *, first_seat: int = 1) -> None:
-        self._asks = Asks()
         self._packing = Packing(first_seat=first_seat)
+        self._asks = Asks(self._packing.coreless)
         self.limits: Limits = self._packing.limits
         self._queue = PlanQueue(self._asks)  #: all jobs on terms and, while there is a plan, all that take a core
         self._plan: ActivePlan | None = None
@@ -70,16 +72,19 @@ class Planning:
         self._packing.host_gone(host)
         self._site_changed = True
 
+    def host_provisioned(self, hosts: Collection[str], on: bool) -> None:
+        self._packing.provisioned(hosts, on)
+
     def host_condition(self, host: str, condition: Condition) -> None:
-        self._packing.host_usable(host, condition.schedulable)
+        self._packing.host_usable(host, condition.schedulable, forceable=condition.forceable)
         self._site_changed = True
 
     def site_changed(self) -> None:
         """Resources, queues or quotas were changed."""
         self._site_changed = True
 
-    def refusal(self, size: Size) -> str | None:
-        return self._packing.refusal(size)
+    def refusal(self, size: Size, pool: str = "") -> str | None:
+        return self._packing.refusal(size, pool)
 
     def learned(self, group: str, sizes: LearnedSizes | None) -> None:
         self._packing.learned(group, sizes)
@@ -107,8 +112,8 @@ class Planning:
     def reopen(self, name: str, job: int) -> None:
         self._packing.reopen(name, job)
 
-    def seat(self, host: str, size: Size, now: float) -> Opened | None:
-        return self._packing.seat(host, size, now)
+    def seat(self, host: str, size: Size, now: float, *, kept: bool = False) -> Opened | None:
+        return self._packing.seat(host, size, now, kept=kept)
 
     def started(self, seat: int, now: float) -> None:
         self._packing.started(seat, now)
@@ -118,13 +123,19 @@ class Planning:
 
     def adopt_lease(self, host: str, need: Need) -> None:
         self._packing.adopt_lease(host, need)
-        self._on_terms += bool(need.terms)
+        self._on_terms += bool(need.terms) and host not in self._packing.made
 
     def close(self, seat: int) -> None:
         self._packing.close(seat)
 
+    def usable_in(self, pools: Collection[str]) -> bool:
+        return self._packing.usable_in(pools)
+
+    def ready(self) -> list[Ready]:
+        return ready([*self._packing.job_classes(), *self._queue.classes.values()], self.entrants)
+
     def demand(self) -> dict[Need, int]:
-        return self._packing.demand()
+        return demand(self.ready(), self.limits)
 
     def wanting(self) -> dict[str, int]:
         wanted = self._packing.wanting()
@@ -142,11 +153,19 @@ class Planning:
     def entrants(self, entrants: Mapping[int, Entrant]) -> None:
         self._asks.entrants = self._packing.entrants = entrants
 
+    @property
+    def provision_s(self) -> Mapping[str, float]:
+        return self._asks.provision_s
+
+    @provision_s.setter
+    def provision_s(self, lengths: Mapping[str, float]) -> None:
+        self._asks.provision_s = lengths
+
     def offer(self, offer: Offer) -> None:
         need = offer.need
         if need.terms:
             self._on_terms += len(offer.jobs)
-        elif self._plan is None or not need.size.cpus:
+        elif self._plan is None or not is_planned(need):
             self._packing.offer(need, offer.rank, offer.jobs)
             return
         self._queue.add(need, offer.rank, offer.jobs, planner=self.planner)
@@ -159,11 +178,29 @@ class Planning:
         if self._queue.leave(job) and self._plan is not None:
             self._plan.withdrawn(job)
 
+    def offer_gang(self, offer: GangOffer) -> None:
+        self._on_terms += len(offer.members)
+        self._queue.add_gang(offer)
+
+    def withdraw_gang(self, gang: int) -> None:
+        offer = self._queue.gang_of(gang)
+        assert offer is not None
+        self._on_terms -= len(offer.members)
+        planned = [self._queue.leave(job) for job in offer.jobs]
+        if any(planned) and self._plan is not None:
+            self._plan.gang_withdrawn(offer)
+
     def released(self, host: str, need: Need, *, job: int, ended_at: float | None) -> None:
         self._packing.released(host, need, ended_at=ended_at)
+        if host in self._packing.made:
+            return  # another engine's machine: no plan knows of it
         self._on_terms -= bool(need.terms)
         if self._plan is not None:
             self._plan.ended(job)
+
+    def kept(self, host: str, need: Need, *, ended_at: float) -> None:
+        self._packing.released(host, need, ended_at=ended_at)
+        self._packing.adopt_lease(host, Need(need.size, (), need.terms, need.pool, need.walltime_s))
 
     def clock_moved(self, wall: float) -> None:
         if self._plan is not None:
@@ -238,10 +275,16 @@ class Planning:
             self._close(plan, wall)
             return self._packing.place(now)
         ready = plan.work()
-        decided = self._packing.place(now)  # jobs that take no core
+        decided: list[Decision] = []
+        for placed, key in place_elsewhere(plan, self._queue, self._packing, self._asks, now):
+            self._on_terms -= bool(key.need.terms)
+            decided.append((placed,))
+        decided += self._packing.place(now)  # jobs that take no core of ours
         if ready:
             self._settle(plan, wall)
             decided += plan.begin(now, wall)
+            if self._packing.roomier:
+                decided += self._packing.place(now)
         return decided
 
     def rejection(self, ask: Ask, wall: float) -> str | None:
@@ -265,6 +308,7 @@ class Planning:
     def _close(self, plan: ActivePlan, wall: float) -> None:
         """Drop the plan, which no job needs any more: plain jobs are packed again."""
         self._settle(plan, wall)
+        plan.whole.forget_all()
         self._plan = None
         for need, rank, jobs in self._queue.hand_over():
             if jobs:
@@ -272,8 +316,9 @@ class Planning:
 
     def _settle(self, plan: ActivePlan, wall: float) -> None:
         """Tell the plan what has changed."""
-        rules = self._rules if self._rules_differ(plan, wall) else None
-        if rules is not None or not self._rules_differ(plan, wall):
+        differ = self._rules_differ(plan, wall)
+        rules = self._rules if differ else None
+        if rules is not None or not differ:
             self._site_changed = self._limits_changed = False
         plan.settle(wall, rules)
 
@@ -326,9 +371,11 @@ class Planning:
     def planned(self, job: int) -> Planned | None:
         """What is planned for a job; None: it is not in the plan."""
         planner = self.planner
-        entry = planner.plan.entries.get(job) if planner is not None else None
+        entry = planner.plan.entry_of(job) if planner is not None else None
         if entry is None or planner is None:
             return None
+        if entry.team is not None:
+            return planned_member(planner.plan, entry, job)
         return Planned(entry.start, entry.end, planner.plan.site.spans(entry.resources))
 
     def waiting(self) -> list[Waiting]:

@@ -82,7 +82,7 @@ def held(entry: PlanEntry, holders: Iterable[PlanEntry], then: str) -> Waits:
     code, what = _kind(entry, last[0])
     ids = sorted(other.id for other in last)
     end = f"{'job' if len(ids) == 1 else 'jobs'} {ids_text(ids)} {'ends' if len(ids) == 1 else 'end'}"
-    blockers = (*ids, *(other.id for other in some if other not in last))
+    blockers = (*ids, *(other.id for other in some[len(last) :]))  # the last to end are the first of `some`
     causes = tuple(Cause("job", str(id)) for id in blockers)
     return Waits(code, f"waits for {what} until {end}{then}", blockers=blockers[:MOST], causes=causes)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import inf
 
-from rota.plan.explain import causes
+from rota.plan.explain import causes, gang_reasons
+from rota.plan.explain.capped_priority import caps_on_its_machines
 from rota.plan.explain.cause_texts import MOST, held, told
 from rota.plan.explain.fair_share_order import first_by_share
 from rota.plan.explain.rivals import is_its_turn, rivals, with_rivals
@@ -22,12 +23,16 @@ from rota.units import about_duration
 
 def why(plan: Plan, entry: PlanEntry) -> list[Waits]:
     """What keeps a waiting job from beginning now, the strongest reason first."""
-    return [*_reasons(plan, entry), *first_by_share(plan, entry)]
+    return [*_reasons(plan, entry), *caps_on_its_machines(plan, entry), *first_by_share(plan, entry)]
 
 
 def _reasons(plan: Plan, entry: PlanEntry) -> list[Waits]:
     if entry.fixed:
         return [_reserved(plan, entry)]
+    if entry.team is not None:
+        first = gang_reasons.why(plan, entry)
+        others = [_unplanned(plan, entry)] if entry.start is None else _planned(plan, entry)
+        return others if first is None else [first, *others]
     if _is_tried(plan, entry) and (found := _causes(plan, entry)):
         return found
     if entry.start is None:
@@ -164,9 +169,7 @@ def _held_up(plan: Plan, entry: PlanEntry, when: str) -> Waits:
     assert entry.start is not None
     if (asleep := sleeping_hosts.why(plan, entry)) is not None:
         return asleep
-    before = [other for other in plan.entries.values() if _goes_before(plan, entry, other)]
-    holders = [other for other in before if plan.counted or other.resources & entry.resources]
-    holders = holders or [other for other in before if _same_hosts(plan, entry, other)]
+    holders = _holders(plan, entry)
     holders.sort(key=lambda other: (-(other.end or 0.0), other.id))  # the last to end first
     where = _where(plan, entry)
     if not holders and (closed := plan.site.hosts_of(plan.closed_at(plan.now) & entry.resources)):
@@ -176,14 +179,23 @@ def _held_up(plan: Plan, entry: PlanEntry, when: str) -> Waits:
     return held(entry, holders, f"; {when}{where}")
 
 
-def _goes_before(plan: Plan, entry: PlanEntry, other: PlanEntry) -> bool:
-    """Does the other job begin before this one, and end before it begins?"""
-    assert entry.start is not None
-    if other is entry or other.id == entry.home or other.start is None or (other.end or 0.0) <= plan.now:
-        return False
-    if other.start >= entry.start or (other.end or 0.0) > entry.start:
-        return False
-    return not other.ask.types.besteffort or entry.ask.types.besteffort
+def _holders(plan: Plan, entry: PlanEntry) -> list[PlanEntry]:
+    """The jobs that begin before this one and end before it begins, on its resources or else on its hosts."""
+    start, now, counted, resources = entry.start, plan.now, plan.counted, entry.resources
+    assert start is not None
+    # All jobs of the plan are looked at: what excludes most comes first, and nothing is called for each.
+    before = [
+        other
+        for other in plan.entries.values()
+        if (begin := other.start) is not None and begin < start and now < (other.end or 0.0) <= start
+    ]
+    holders = [other for other in before if (counted or other.resources & resources) and _may_hold(entry, other)]
+    return holders or [other for other in before if _may_hold(entry, other) and _same_hosts(plan, entry, other)]
+
+
+def _may_hold(entry: PlanEntry, other: PlanEntry) -> bool:
+    """Is it neither its container nor a besteffort job, which holds up only other besteffort jobs?"""
+    return other.id != entry.home and (entry.ask.types.besteffort or not other.ask.types.besteffort)
 
 
 def _same_hosts(plan: Plan, entry: PlanEntry, other: PlanEntry) -> bool:

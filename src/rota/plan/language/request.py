@@ -28,6 +28,8 @@ class ResourceGroup(Struct, frozen=True, array_like=True, gc=False):
 
     levels: tuple[Level, ...]
     where: str = ""  #: a property expression; empty: any resource
+    pool: str = ""  #: that the resources must belong to; empty: any
+    host_cores: int = 0  #: cores that each of its hosts must have at least
 
 
 class Alternative(Struct, frozen=True, array_like=True, gc=False):

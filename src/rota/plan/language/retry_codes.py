@@ -8,7 +8,10 @@ from typing import Final
 from rota.errors import BadInput
 
 #: Ends of attempts that failed and that no user caused.
-RETRY_CODES: Final = ("exit", "signal", "memory", "time", "walltime", "disk", "lost", "not_found", "output_file")
+RETRY_CODES: Final = (
+    *("exit", "signal", "memory", "time", "walltime", "disk", "lost", "not_found", "output_file"),
+    "provision",
+)
 #: Resets the list: all codes but the walltime, and none that another attempt cannot change.
 DEFAULT: Final = "default"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from itertools import count
 from math import exp
 
@@ -10,6 +10,7 @@ from rota.plan.need import Need
 from rota.plan.packing.packing_reasons import never_fits
 from rota.plan.placement.decisions import Opened
 from rota.plan.size import Capacity, Size
+from rota.pool_names import is_delegated
 
 #: Leases beyond the seats cover about this many seconds of work …
 AHEAD_S = 0.08
@@ -60,14 +61,17 @@ class Flow:
 class Host:
     """One host: its capacity, what is free of it, and its open seats."""
 
-    __slots__ = ("capacity", "flows", "free", "name", "only", "seats", "usable")
+    __slots__ = ("capacity", "flows", "forceable", "free", "name", "only", "pool", "seats", "usable", "whole")
 
     def __init__(self, name: str, capacity: Capacity, only: Need | None) -> None:
         self.name = name
         self.capacity = capacity
-        self.only = only  #: set if the host was made for jobs of one need
+        self.only = only  #: set if the host was made for jobs of one reservation group
+        self.pool = capacity.pool
         self.free = amounts(capacity)
         self.usable = False
+        self.forceable = False  #: for jobs that force it, whatever its condition
+        self.whole = False  #: is it kept free of jobs that take no core?
         self.flows: dict[Size, Flow] = {}
         self.seats: dict[int, OpenSeat] = {}
 
@@ -75,6 +79,14 @@ class Host:
         before, after = amounts(self.capacity), amounts(capacity)
         self.capacity = capacity
         self.free = [free - b + a for free, b, a in zip(self.free, before, after, strict=True)]
+
+    def admits(self, size: Size) -> bool:
+        """May a job of this size begin here, if it fits?"""
+        return size.cpus > 0 or not self.whole
+
+    def takes(self, need: Need) -> bool:
+        """May jobs of this need run here at all, whatever their size?"""
+        return (not need.pool or need.pool == self.pool) and (self.only is None or self.only == need.group)
 
     def flow(self, size: Size) -> Flow:
         found = self.flows.get(size)
@@ -110,8 +122,10 @@ class Hosts:
 
     def __init__(self, first_seat: int) -> None:
         self.shared: dict[str, Host] = {}  #: they run anything that fits
-        self.made_for: dict[Need, dict[str, Host]] = {}  #: need → hosts that run nothing else
+        self.made_for: dict[Need, dict[str, Host]] = {}  #: reservation group → hosts that run nothing else
         self.all: dict[str, Host] = {}
+        self.coreless: set[str] = set()  #: hosts with jobs that take no core
+        self._whole: set[str] = set()
         self._seats: dict[int, OpenSeat] = {}
         self._ids = count(first_seat)
 
@@ -121,6 +135,7 @@ class Hosts:
             found.resize(capacity)
             return
         new = self.all[host] = Host(host, capacity, only)
+        new.whole = host in self._whole
         if only is None:
             self.shared[host] = new
         else:
@@ -128,6 +143,7 @@ class Hosts:
 
     def gone(self, host: str) -> None:
         found = self.all.pop(host)
+        self.coreless.discard(host)
         if found.only is None:
             del self.shared[host]
             return
@@ -136,14 +152,44 @@ class Hosts:
         if not siblings:
             del self.made_for[found.only]
 
-    def for_need(self, need: Need) -> Collection[Host]:
-        """The hosts that may run jobs of this need."""
-        own = self.made_for.get(need) if self.made_for else None
-        return self.shared.values() if own is None else [*own.values(), *self.shared.values()]
+    def keep_whole(self, names: set[str]) -> bool:
+        """No job that takes no core begins on these hosts from now on. True if that opens others again."""
+        opened = self._whole - names
+        for name in self._whole ^ names:
+            if (host := self.all.get(name)) is not None:
+                host.whole = name in names
+        self._whole = names
+        return bool(opened)
 
-    def refusal(self, size: Size) -> str | None:
-        """Why no host could ever run this size; None if one could, or if no host is known."""
-        caps = [host.capacity for host in self.shared.values()]
+    def for_need(self, need: Need) -> Collection[Host]:
+        """The hosts that may run jobs of this need; those of planned pools first."""
+        own = self.made_for.get(need.group) if self.made_for else None
+        if not need.pool:
+            return self.shared.values() if own is None else [*self.shared.values(), *own.values()]
+        if is_delegated(need.pool):
+            return [host for host in own.values() if host.pool == need.pool] if own is not None else ()
+        return [host for host in self.shared.values() if host.pool == need.pool]
+
+    def could_run(self, size: Size, pool: str, groups: Iterable[Need]) -> bool:
+        """Could a host that may be used now run this size if it were empty? `groups`: of the jobs in question."""
+        if any(
+            host.usable and fits(size, amounts(host.capacity)) and (not pool or host.pool == pool)
+            for host in self.shared.values()
+        ):
+            return True
+        made_for = self.made_for
+        return bool(made_for) and any(
+            not pool or host.pool == pool for group in groups for host in made_for.get(group, {}).values()
+        )
+
+    def usable_in(self, pools: Collection[str]) -> bool:
+        """May new work be placed on a host of one of these pools?"""
+        return any(host.usable and host.pool in pools for host in self.all.values())
+
+    def refusal(self, size: Size, pool: str = "") -> str | None:
+        """Why no host of the planned pools, or of the named one, could ever run this size; None if one could, or
+        if no host is known."""
+        caps = [host.capacity for host in self.shared.values() if not pool or host.pool == pool]
         if not caps or any(fits(size, amounts(cap)) for cap in caps):
             return None
         most = Size(
@@ -165,6 +211,8 @@ class Hosts:
     def _take(self, seat: int, host: Host, size: Size, now: float) -> None:
         host.free = [f - n for f, n in zip(host.free, parts(size), strict=True)]
         host.seats[seat] = self._seats[seat] = OpenSeat(host, size, now)
+        if not size.cpus:
+            self.coreless.add(host.name)
         host.flow(size).seats += 1
 
     def started(self, seat: int, now: float) -> None:
@@ -185,4 +233,6 @@ class Hosts:
         del host.seats[seat]
         host.free = [f + n for f, n in zip(host.free, parts(found.size), strict=True)]
         host.flow(found.size).seats -= 1
+        if not found.size.cpus and host.free[-1] >= host.capacity.zero_cpu_jobs:
+            self.coreless.discard(host.name)
         return True

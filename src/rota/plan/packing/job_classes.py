@@ -10,11 +10,16 @@ from collections.abc import Collection, Iterator
 from heapq import heappop, heappush, heapreplace
 
 from rota.plan.need import Need
-from rota.plan.placement.queue import RankKey
+from rota.plan.placement.queue import Rank, RankKey, rank_at
 from rota.plan.size import Size
 
-#: Lowest first: the rank key of a job class, then the id of its first job.
-Rank = tuple[RankKey, int]
+#: What room is looked for together: a size, anywhere or in one pool.
+RoomKey = Size | tuple[Size, str]
+
+
+def room_key(need: Need) -> RoomKey:
+    """What kind of room jobs of this need wait for."""
+    return (need.size, need.pool) if need.pool else need.size
 
 
 class JobClass:
@@ -64,7 +69,9 @@ class JobClass:
         """Take up to `most` jobs from the front, none of worse rank than `until`."""
         taken: list[int] = []
         while (
-            len(taken) < most and (job := self.head()) is not None and (until is None or (self.key, job) <= until)
+            len(taken) < most
+            and (job := self.head()) is not None
+            and (until is None or rank_at(self.key, job) <= until)
         ):
             taken.append(heappop(self.heap))
         return taken
@@ -76,7 +83,8 @@ class JobClass:
 
     def rank(self) -> Rank:
         """The rank of the first job, which must exist."""
-        return self.key, self.heap[0]
+        key = self.key
+        return rank_at(key, self.heap[0]) if key.session else (key, self.heap[0])
 
     def jobs(self) -> list[int]:
         """All waiting jobs, in no order."""
@@ -90,12 +98,13 @@ class JobClass:
 
 
 class SizeClass:
-    """Job classes of one size that wait for room, best rank first."""
+    """Job classes of one size, and of one pool if they name it, that wait for room, best rank first."""
 
-    __slots__ = ("_heap", "listed", "out", "size")
+    __slots__ = ("_heap", "listed", "out", "pool", "size")
 
-    def __init__(self, size: Size) -> None:
+    def __init__(self, size: Size, pool: str = "") -> None:
         self.size = size
+        self.pool = pool
         self.listed: Rank | None = None  #: its rank in the heap of `SizeClasses`
         self.out = False  #: taken out of that heap for the moment
         self._heap: list[tuple[Rank, JobClass]] = []  #: stale entries are skipped
@@ -142,7 +151,7 @@ class SizeClasses:
     __slots__ = ("_forgotten", "_heap", "_least", "_size_classes")
 
     def __init__(self) -> None:
-        self._size_classes: dict[Size, SizeClass] = {}
+        self._size_classes: dict[RoomKey, SizeClass] = {}
         self._heap: list[tuple[Rank, SizeClass]] = []
         #: with processors or not → a lower bound of all sizes
         self._least: dict[bool, Size] = {}
@@ -150,11 +159,12 @@ class SizeClasses:
 
     def put(self, job_class: JobClass) -> None:
         """The job class waits for room, under the rank of its present first job."""
-        size = job_class.need.size
-        size_class = self._size_classes.get(size)
+        key = room_key(job_class.need)
+        size_class = self._size_classes.get(key)
         if size_class is None:
-            size_class = self._size_classes[size] = SizeClass(size)
-            self._lower(size)
+            need = job_class.need
+            size_class = self._size_classes[key] = SizeClass(need.size, need.pool)
+            self._lower(need.size)
         size_class.put(job_class)
         if not size_class.out and (size_class.listed is None or job_class.rank() < size_class.listed):
             self._list(size_class, job_class.rank())
@@ -163,10 +173,15 @@ class SizeClasses:
         size_class.listed = rank
         heappush(self._heap, (rank, size_class))
 
-    def waits(self, size: Size) -> bool:
-        """Does a job of this size wait for room?"""
-        size_class = self._size_classes.get(size)
+    def waits(self, need: Need) -> bool:
+        """Does a job wait for the same kind of room?"""
+        size_class = self._size_classes.get(room_key(need))
         return size_class is not None and size_class.best() is not None
+
+    def of(self, size: Size, pool: str) -> Iterator[JobClass]:
+        """Job classes that wait for room of this size in this pool; one may come twice."""
+        size_class = self._size_classes.get((size, pool) if pool else size)
+        return size_class.job_classes() if size_class is not None else iter(())
 
     def first_rank(self) -> Rank | None:
         """The best rank of all listed size classes."""
@@ -205,13 +220,13 @@ class SizeClasses:
 
     def _forget(self, size_class: SizeClass) -> None:
         size_class.listed = None
-        del self._size_classes[size_class.size]
+        del self._size_classes[(size_class.size, size_class.pool) if size_class.pool else size_class.size]
         self._forgotten += 1
         if self._forgotten > len(self._size_classes):
             self._forgotten = 0
             self._least = {}
-            for size in self._size_classes:
-                self._lower(size)
+            for each in self._size_classes.values():
+                self._lower(each.size)
 
     def _lower(self, size: Size) -> None:
         kind = bool(size.cpus)
@@ -234,32 +249,32 @@ class SizeClasses:
 
 
 class LimitQueue:
-    """Job classes that wait for one limit, by size and then by rank."""
+    """Job classes that wait for one limit, by the kind of room that they need and then by rank."""
 
     __slots__ = ("_heaps", "_ranks")
 
     def __init__(self) -> None:
         self._ranks: dict[JobClass, Rank] = {}
-        self._heaps: dict[Size, list[tuple[Rank, JobClass]]] = {}  #: stale entries are skipped
+        self._heaps: dict[RoomKey, list[tuple[Rank, JobClass]]] = {}  #: stale entries are skipped
 
     def put(self, job_class: JobClass) -> None:
         """Enter a job class, or update the rank of its first job."""
         rank = job_class.rank()
         if self._ranks.get(job_class) != rank:
             self._ranks[job_class] = rank
-            heappush(self._heaps.setdefault(job_class.need.size, []), (rank, job_class))
+            heappush(self._heaps.setdefault(room_key(job_class.need), []), (rank, job_class))
 
     def discard(self, job_class: JobClass) -> None:
         self._ranks.pop(job_class, None)
 
     def firsts(self, passed: Collection[JobClass] = ()) -> list[tuple[Rank, JobClass]]:
-        """The first job class of each size that is not in `passed`, with its rank."""
+        """The first job class for each kind of room that is not in `passed`, with its rank."""
         found = []
-        for size, heap in list(self._heaps.items()):
+        for key, heap in list(self._heaps.items()):
             while heap and self._ranks.get(heap[0][1]) != heap[0][0]:
                 heappop(heap)
             if not heap:
-                del self._heaps[size]
+                del self._heaps[key]
             elif heap[0][1] not in passed:
                 found.append(heap[0])
             else:
@@ -270,7 +285,7 @@ class LimitQueue:
     def before(self, rank: Rank) -> Iterator[JobClass]:
         """All job classes of better rank, in no order. The heap order prunes almost all others."""
         for _rank, first in self.firsts():
-            heap = self._heaps[first.need.size]
+            heap = self._heaps[room_key(first.need)]
             places = [0]
             while places:
                 place = places.pop()

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rota.plan.need import LimitUse
+from rota.plan.need import LimitUse, Need
 from rota.plan.packing.hosts import Host, Hosts, fits
 from rota.plan.packing.job_classes import JobClass, LimitQueue, SizeClasses
 from rota.plan.packing.shadow_time import Shadows
 from rota.plan.policy.limits import Limits
-from rota.plan.size import Size
 
 
 class LimitQueues:
@@ -109,7 +108,12 @@ class LimitQueues:
         keeps: list[str] = []
         behind: dict[str, JobClass] | None = None
         for host in self._hosts.for_need(need):
-            if host.usable and fits(need.size, host.free) and self._shadows.may_pass(job_class, host):
+            if (
+                host.usable
+                and fits(need.size, host.free)
+                and host.admits(need.size)
+                and self._shadows.may_pass(job_class, host)
+            ):
                 if not need.limits:
                     return host, []
                 missing = self._limits.missing(need.limits, host.name)
@@ -145,6 +149,7 @@ class LimitQueues:
             if (
                 host.usable
                 and fits(need.size, host.free)
+                and host.admits(need.size)
                 and self._limits.missing(need.limits, host.name) == [limit]
                 and self._shadows.may_pass(job_class, host)
             ):
@@ -192,15 +197,18 @@ class LimitQueues:
         Where a size has no room, one job class of it is enough to ask for room.
         """
         for _rank, job_class in sorted(limit_queue.firsts(self._tried)):
-            size = job_class.need.size
-            if self._hosts.made_for or not self._size_classes.waits(size) or self._fits(size):
+            need = job_class.need
+            if self._hosts.made_for or not self._size_classes.waits(need) or self._fits(need):
                 return job_class
             self._roomless.add(name)
         return None
 
-    def _fits(self, size: Size) -> bool:
+    def _fits(self, need: Need) -> bool:
         """Does a shared host have room for it?"""
-        return any(host.usable and fits(size, host.free) for host in self._hosts.shared.values())
+        return any(
+            host.usable and fits(need.size, host.free) and host.admits(need.size) and host.takes(need)
+            for host in self._hosts.shared.values()
+        )
 
     def look_behind(self) -> bool:
         """Try job classes again that let another one go first, if that one has started or lacks room itself."""

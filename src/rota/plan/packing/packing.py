@@ -8,19 +8,20 @@ a limit keeps from starting is parked in the queue of that limit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 
-from rota.plan.need import LimitUse, Need
-from rota.plan.packing.demand import demand, wanting
+from rota.plan.need import LimitUse, Need, is_planned
+from rota.plan.packing.demand import copies, firsts, never_fit, wanting
+from rota.plan.packing.explanation import why_waiting
 from rota.plan.packing.hosts import Host, Hosts, amounts, fits
-from rota.plan.packing.job_classes import JobClass, Rank, SizeClass, SizeClasses
+from rota.plan.packing.job_classes import JobClass, SizeClass, SizeClasses
 from rota.plan.packing.limit_queues import LimitQueues
-from rota.plan.packing.packing_reasons import jobs_before, limit_reasons, no_room
+from rota.plan.packing.made_hosts import MadeHosts
 from rota.plan.packing.shadow_time import Shadows
 from rota.plan.placement.decisions import Decision, Opened, Placed
 from rota.plan.placement.explanation import Waiting
-from rota.plan.placement.queue import Entrant, LearnedSizes, RankKey
+from rota.plan.placement.queue import Entrant, LearnedSizes, Rank, RankKey
 from rota.plan.policy.limits import Limits
 from rota.plan.reasons import Waits
 from rota.plan.size import Capacity, Size
@@ -36,6 +37,7 @@ class Packing:
         self.limits = Limits()
         self._hosts = Hosts(first_seat)
         self._size_classes = SizeClasses()
+        self.made = MadeHosts(self._hosts, self._size_classes)
         self._shadows = Shadows()
         self._limit_queues = LimitQueues(self.limits, self._hosts, self._size_classes, self._shadows)
         self._job_classes: dict[tuple[RankKey, Need], JobClass] = {}
@@ -43,6 +45,8 @@ class Packing:
         self.entrants: Mapping[int, Entrant] = {}
         self._learned: dict[str, LearnedSizes] = {}  #: by learning group
         self.resized: dict[int, Size] = {}  #: jobs that moved to another job class since the last `take_resized`
+        self._provisioned: set[str] = set()  #: hosts
+        self._cleared_out: set[str] = set()  #: hosts that somebody waits to have provisioned
         self.ahead = True  #: may jobs be leased before there is a seat for them?
 
     # -- hosts
@@ -54,12 +58,13 @@ class Packing:
     def host_gone(self, host: str) -> None:
         self._hosts.gone(host)
 
-    def host_usable(self, host: str, usable: bool) -> None:
-        self._hosts.all[host].usable = usable
+    def host_usable(self, host: str, usable: bool, *, forceable: bool | None = None) -> None:
+        where = self._hosts.all[host]
+        where.usable, where.forceable = usable, usable if forceable is None else forceable
         self._limit_queues.roomier = True
 
-    def refusal(self, size: Size) -> str | None:
-        return self._hosts.refusal(size)
+    def refusal(self, size: Size, pool: str = "") -> str | None:
+        return self._hosts.refusal(size, pool)
 
     # -- the queue
 
@@ -153,12 +158,8 @@ class Packing:
 
     def _runnable(self, size_class: SizeClass) -> bool:
         """Could a host that may be used now run this size if it were empty?"""
-        size = size_class.size
-        if any(host.usable and fits(size, amounts(host.capacity)) for host in self._hosts.shared.values()):
-            return True
-        return bool(self._hosts.made_for) and any(
-            job_class.need in self._hosts.made_for for job_class in size_class.job_classes()
-        )
+        groups = (job_class.need.group for job_class in size_class.job_classes())
+        return self._hosts.could_run(size_class.size, size_class.pool, groups)
 
     def _fill(
         self, size_class: SizeClass, now: float, decided: list[Decision], *, until: Rank | None
@@ -206,7 +207,8 @@ class Packing:
         sizes = self._learned.get(entrant.learning_group)
         if sizes is None:
             return need
-        return Need(sizes.size(entrant.spec, entrant.floor, entrant.input_bytes), need.limits, need.terms)
+        size = sizes.size(entrant.spec, entrant.floor, entrant.input_bytes)
+        return Need(size, need.limits, need.terms, need.pool, need.walltime_s)
 
     def _choose(
         self, size_class: SizeClass, job_class: JobClass, host: Host, now: float, *, ahead: bool = False
@@ -245,13 +247,13 @@ class Packing:
         """
         for host in self._hosts.all.values():
             flow = host.flows.get(size_class.size) if self.ahead else None
-            if not host.usable or flow is None or not flow.seats:
+            if not host.usable or flow is None or not flow.seats or not host.admits(size_class.size):
                 continue
             room = flow.seats + flow.ahead(now) - flow.leases
             while room > 0 and (job_class := size_class.best()) is not None:
                 if until is not None and job_class.rank() > until:
                     return
-                if host.only not in (None, job_class.need):
+                if not host.takes(job_class.need):
                     break
                 if job_class.since != self._sizes and self._moved(size_class, job_class):
                     return
@@ -275,7 +277,7 @@ class Packing:
         roomy = [
             host.free
             for host in self._hosts.all.values()
-            if host.usable and any(fits(size, host.free) for size in least)
+            if host.usable and any(fits(size, host.free) and host.admits(size) for size in least)
         ]
         if not roomy:
             return
@@ -304,10 +306,10 @@ class Packing:
     # -- for a planner that decides instead
 
     def hand_over(self) -> list[tuple[Need, RankKey, list[int]]]:
-        """Remove all waiting jobs that take a core: need, rank key and jobs of each class."""
+        """Remove all waiting jobs that may take a core of ours: need, rank key and jobs of each class."""
         found = []
         for (rank, need), job_class in list(self._job_classes.items()):
-            if need.size.cpus:
+            if is_planned(need):
                 found.append((need, rank, sorted(job_class.jobs())))
                 del self._job_classes[rank, need]
                 job_class.drop()
@@ -315,16 +317,7 @@ class Packing:
         return found
 
     def firsts(self, most: int) -> tuple[list[tuple[int, Need]], int]:
-        """The first job of each class that takes a core, with its need, best rank first; and how many others."""
-        job_classes = [
-            job_class
-            for job_class in self._job_classes.values()
-            if job_class.need.size.cpus and job_class.head() is not None
-        ]
-        # Stopped classes take no room from others.
-        moving = [job_class for job_class in job_classes if self.limits.stopped(job_class.need.limits) is None]
-        found = [(job_class.rank()[1], job_class.need) for job_class in sorted(moving, key=JobClass.rank)[:most]]
-        return found, sum(map(len, job_classes)) - len(found)
+        return firsts(self._job_classes.values(), self.limits, most)
 
     def grant(self, host: str, need: Need, now: float) -> Opened:
         """Open a seat for a lease with this need at this host, whether there is room or not."""
@@ -341,18 +334,48 @@ class Packing:
 
     def takes_more(self, host: str) -> bool:
         """May one more job that takes no processor run there?"""
-        return self._hosts.all[host].free[-1] > 0
+        where = self._hosts.all[host]
+        return where.free[-1] > 0 and not where.whole
+
+    @property
+    def coreless(self) -> set[str]:
+        """The hosts with jobs that take no processor."""
+        return self._hosts.coreless
+
+    def provisioned(self, hosts: Collection[str], on: bool) -> None:
+        """These hosts are provisioned, or not any more: no other job begins there meanwhile."""
+        self._provisioned = self._provisioned | set(hosts) if on else self._provisioned - set(hosts)
+        self._keep_whole()
+
+    def clear_out(self, hosts: set[str]) -> None:
+        """No job that takes no processor begins on these hosts, until others are named."""
+        self._cleared_out = hosts
+        self._keep_whole()
+
+    def _keep_whole(self) -> None:
+        if self._hosts.keep_whole(self._provisioned | self._cleared_out):
+            self._limit_queues.roomier = True
+
+    @property
+    def roomier(self) -> bool:
+        """Has there been room since the last decision for what had none then?"""
+        return self._limit_queues.roomier
 
     def host_names(self) -> set[str]:
         """Hosts that new work may be placed on."""
         return {host.name for host in self._hosts.shared.values() if host.usable}
 
+    def may_force(self, host: str) -> bool:
+        """May a job that forces this host begin there?"""
+        where = self._hosts.shared.get(host)
+        return where is not None and where.forceable
+
     def waiting(self) -> list[Waiting]:
         """A copy of all waiting jobs."""
-        return [
-            Waiting(rank.priority, need, job_class.heap[:], frozenset(job_class.gone), 0)
-            for (rank, need), job_class in self._job_classes.items()
-        ]
+        return copies(self._job_classes)
+
+    def usable_in(self, pools: Collection[str]) -> bool:
+        return self._hosts.usable_in(pools)
 
     def capacities(self) -> list[Capacity]:
         """The capacities of the hosts that new work may be placed on."""
@@ -360,17 +383,18 @@ class Packing:
 
     # -- demand
 
-    def demand(self) -> dict[Need, int]:
-        return demand(self._job_classes.values(), self.limits)
+    def job_classes(self) -> Collection[JobClass]:
+        """All waiting jobs."""
+        return self._job_classes.values()
 
     def wanting(self) -> dict[str, int]:
         return wanting(self._job_classes.values())
 
     # -- seats
 
-    def seat(self, host: str, size: Size, now: float) -> Opened | None:
+    def seat(self, host: str, size: Size, now: float, *, kept: bool = False) -> Opened | None:
         where = self._hosts.all[host]
-        if not where.usable or not fits(size, where.free):
+        if not (kept or (where.usable and where.admits(size))) or not fits(size, where.free):
             return None
         return self._hosts.open(where, size, now)
 
@@ -400,27 +424,11 @@ class Packing:
     # -- explanations
 
     def never_fit(self) -> Iterator[tuple[JobClass, str]]:
-        for job_class in self._job_classes.values():
-            if job_class.head() is not None and (refusal := self.refusal(job_class.need.size)):
-                yield job_class, refusal
+        return never_fit(self._job_classes.values(), self.refusal)
 
     def why(self, need: Need, rank: RankKey, job: int) -> list[Waits]:
-        refusal = self.refusal(need.size)
+        refusal = self.refusal(need.size, need.pool)
         if refusal:
             return [Waits("unsatisfiable", refusal)]
         hosts = self._hosts.for_need(need)
-        found = limit_reasons(self.limits, need, [host.name for host in hosts]) if need.limits else []
-        job_class = self._job_classes.get((rank, need))
-        ahead = self._limit_queues.ahead_of(job_class) if not found and job_class is not None else None
-        if ahead is not None:
-            name, first = ahead
-            if first.head() is not None:
-                message = f"job {first.heap[0]} is before it in the line for limit '{name}'"
-                found.append(Waits("limit", message, name, first.heap[0]))
-        if not any(host.usable for host in hosts):
-            return [*found, Waits("no_resources", "no runner is connected yet")]
-        usable = [host.free for host in hosts if host.usable]
-        if not found or not any(fits(need.size, free) for free in usable):
-            before = jobs_before(self._job_classes.values(), rank, job)
-            found.append(Waits("resources", no_room(need.size, usable, before)))
-        return found
+        return why_waiting(need, rank, job, self._job_classes, self.limits, self._limit_queues, hosts)

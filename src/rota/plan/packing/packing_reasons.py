@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rota.plan.need import LimitUse, Need
+from rota.plan.language.hostlist import fold
+from rota.plan.need import LimitUse
 from rota.plan.packing.job_classes import JobClass
-from rota.plan.placement.queue import RankKey
+from rota.plan.placement.queue import RankKey, rank_at
 from rota.plan.policy.limits import Limits
 from rota.plan.reasons import Waits
 from rota.plan.size import CORE, Size
@@ -16,21 +17,27 @@ _COUNTED = 100_000
 _UNITS = (("P", 50), ("T", 40), ("G", 30), ("M", 20), ("K", 10))
 
 
-def limit_reasons(limits: Limits, need: Need, hosts: Iterable[str]) -> list[Waits]:
-    """Every limit that keeps such a job from starting now on all of these hosts."""
-    missing = [set(limits.missing(need.limits, host)) for host in hosts]
+def limit_reasons(
+    limits: Limits, uses: tuple[LimitUse, ...], hosts: Iterable[str], *, of_gang: bool = False
+) -> list[Waits]:
+    """Every limit that keeps a job from starting now on all of these hosts. `of_gang`: the uses are those of all
+    members."""
+    missing = [set(limits.missing(uses, host)) for host in hosts]
     everywhere = set.intersection(*missing) if missing else set()
     found = []
-    for use in need.limits:
-        reason = _stopped(limits, use)
+    for use in uses:
+        who = "it takes"
+        if of_gang:
+            who = "a member of its gang takes" if limits.per_host(use.name) else "the members of its gang take"
+        reason = _stopped(limits, use, who)
         if reason is None and use.name in everywhere:
-            reason = _in_use(limits, use)
+            reason = _in_use(limits, use, who)
         if reason is not None:
             found.append(reason)
     return found
 
 
-def _stopped(limits: Limits, use: LimitUse) -> Waits | None:
+def _stopped(limits: Limits, use: LimitUse, who: str) -> Waits | None:
     """The limit is outside its hours or too small: no end of a job can change that."""
     name, limit = use.name, limits.get(use.name)
     if limit is None:
@@ -39,16 +46,16 @@ def _stopped(limits: Limits, use: LimitUse) -> Waits | None:
         return Waits("window", f"limit '{name}' lets jobs start only {limit.window}", name)
     most = max(units for _host, units in limit.hosts) if limit.hosts else limit.capacity
     if most is not None and use.units > most:
-        problem = "is stopped (0 units)" if not most else f"has {most} units, it takes {use.units}"
+        problem = "is stopped (0 units)" if not most else f"has {most} units, {who} {use.units}"
         return Waits("limit", f"limit '{name}' {problem}", name, hint=f"rota limit {name}:{use.units}")
     return None
 
 
-def _in_use(limits: Limits, use: LimitUse) -> Waits:
+def _in_use(limits: Limits, use: LimitUse, who: str) -> Waits:
     name, limit = use.name, limits.get(use.name)
     if limit is not None and limit.hosts:
         shown = ", ".join(f"{host} {limits.use(name, host)[0]} of {units}" for host, units in limit.hosts)
-        return Waits("limit", f"limit '{name}': {shown} in use, it takes {use.units}", name)
+        return Waits("limit", f"limit '{name}': {shown} in use, {who} {use.units}", name)
     used, alone = limits.use(name)
     if alone:
         return Waits("limit", f"one job has limit '{name}' alone", name)
@@ -58,7 +65,7 @@ def _in_use(limits: Limits, use: LimitUse) -> Waits:
         return Waits("limit", f"limit '{name}' is kept free for a job that wants it alone", name)
     capacity = limit.capacity if limit is not None else None
     more = f"rota limit {name}:{capacity + use.units}" if capacity is not None else ""
-    return Waits("limit", f"limit '{name}': {used} of {capacity} in use, it takes {use.units}", name, hint=more)
+    return Waits("limit", f"limit '{name}': {used} of {capacity} in use, {who} {use.units}", name, hint=more)
 
 
 def shortage(size: Size, frees: list[list[int]]) -> str:
@@ -85,13 +92,21 @@ def no_room(size: Size, frees: list[list[int]], before: int | None) -> str:
     return f"{sentence}; {'1 job is' if before == 1 else f'{before:,} jobs are'} before it"
 
 
+def kept_whole(hosts: list[str]) -> str:
+    """The sentence for a job that takes no core and has no host because of provisioning."""
+    return f"waiting for room: {fold(hosts)} {'is' if len(hosts) == 1 else 'are'} kept free to be provisioned"
+
+
 def jobs_before(job_classes: Iterable[JobClass], rank: RankKey, job: int) -> int | None:
     """How many jobs of better rank wait in these classes; None: too many to count."""
     before = 0
+    own = rank_at(rank, job)
     for job_class in job_classes:
-        if job_class.key < rank:
-            before += len(job_class)
-        elif job_class.key == rank and job_class.head() is not None:
+        if job_class.head() is None:
+            continue
+        if job_class.key != rank and (job_class.key.session or job_class.key < rank or rank.session):
+            before += len(job_class) if job_class.rank() < own else 0
+        elif job_class.key == rank:
             if len(job_class) <= _COUNTED:
                 before += sum(1 for each in job_class.jobs() if each < job)
             elif job_class.heap[0] < job:

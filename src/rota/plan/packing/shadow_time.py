@@ -46,7 +46,7 @@ class Shadows:
 
     def _estimate(self, host: Host, need: Need) -> tuple[float, list[int]]:
         size, now = need.size, self.now
-        if not fits(size, amounts(host.capacity)) or host.only not in (None, need):
+        if not fits(size, amounts(host.capacity)) or not host.takes(need) or not host.admits(size):
             return float("inf"), list(host.free)
         free = list(host.free)
         when = now

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rota.plan.ask import Request
     from rota.plan.policy.decay import Usage
     from rota.plan.policy.policy import Policy
+    from rota.plan.policy.priority_caps import Cap
     from rota.plan.policy.quotas import Quotas
     from rota.plan.site.resources import Site
 
@@ -40,3 +41,5 @@ class Rules(NamedTuple):
     patience_s: float  #: how long a reservation waits for resources that are missing at its start
     special_hosts: Mapping[str, str]  #: job type → host on which its commands run
     vacating: Vacating
+    gang_patience_s: float = 300.0  #: a gang that waited so long gets a reservation, whatever the policy
+    caps: tuple[Cap, ...] = ()  #: of machine groups

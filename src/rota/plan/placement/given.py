@@ -24,6 +24,33 @@ class Promised(Struct, frozen=True, array_like=True, gc=False):
     missing: str = ""  #: in words, what was missing and why
 
 
+class Provision(Struct, frozen=True, array_like=True, gc=False):
+    """One machine that is made ready for an attempt (`core.machines.provisioning`)."""
+
+    host: str
+    asked_at: float  #: wall time
+    token: int  #: fences what is reported of it
+    here: bool = False  #: by a command on the machine itself, not by one on the manager's host
+    phase: str = "waiting"  #: or installing, done, failed
+    began_at: float | None = None  #: of the phase `installing`
+    ended_at: float | None = None
+    accepted: bool = False  #: its command has succeeded
+    ready: bool = False  #: somebody said that the machine is ready
+    returned: bool = False  #: another agent has joined from there since
+    boot_id: str = ""  #: of the machine when it was asked for
+    pid: int = 0  #: of its agent then
+    ticket: str = ""  #: hash of the secret with which the machine may say that it is ready
+    via: str = ""  #: the deploy host, whose agent runs the site's command; empty: the manager's host
+
+
+class Hold(Struct, frozen=True, array_like=True, gc=False):
+    """Machines that stay taken after the run."""
+
+    since: float  #: wall time
+    until: float
+    ended_at: float | None = None
+
+
 class Given(Struct, frozen=True, array_like=True, gc=False):
     """What the planner gave to one attempt."""
 
@@ -39,6 +66,10 @@ class Given(Struct, frozen=True, array_like=True, gc=False):
     more_s: float = 0.0  #: of walltime: asked for, and not granted yet
     changed: bool = False  #: was its walltime changed while it ran?
     promised: Promised | None = None  #: more than it has, where it is a reservation that began with fewer
+    provisions: tuple[Provision, ...] = ()  #: its machines, if they are made ready for it first
+    runner: str = ""  #: the runner that it went to while it was prepared; empty: the one that it was leased to
+    hold: Hold | None = None  #: did it keep its machines after the run?
+    provisioned_s: float = 0.0  #: how long machines were provisioned for earlier attempts
 
     @property
     def fewer(self) -> str:

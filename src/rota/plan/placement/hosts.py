@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -24,6 +25,11 @@ class Condition(Struct, frozen=True, gc=False):
         """May new work be placed there?"""
         return self.alive and self.automated and not self.draining
 
+    @property
+    def forceable(self) -> bool:
+        """May a job be placed there that forces this host?"""
+        return self.alive and not self.draining
+
 
 #: Nothing was heard of the machine yet, or nothing more.
 AWAY: Final = Condition(alive=False)
@@ -33,7 +39,7 @@ class Hosts(Protocol):
     """Hosts with their conditions, seats and leases."""
 
     def host_known(self, host: str, capacity: Capacity, only: Need | None = None) -> None:
-        """This host exists (again), with this capacity; `only`: for jobs of this need alone."""
+        """This host exists (again), with this capacity; `only`: for jobs of this reservation group alone."""
 
     def host_gone(self, host: str) -> None:
         """This host, on which nothing runs, does not exist any more."""
@@ -41,20 +47,32 @@ class Hosts(Protocol):
     def host_condition(self, host: str, condition: Condition) -> None:
         """The condition of this host has changed. Until the first call it is `AWAY`."""
 
-    def refusal(self, size: Size) -> str | None:
-        """Why no host could ever run this, or None. With no host known nothing is refused."""
+    def host_provisioned(self, hosts: Collection[str], on: bool) -> None:
+        """These hosts are made ready for a job that has them, or are not any more: no other job begins there."""
+
+    def refusal(self, size: Size, pool: str = "") -> str | None:
+        """Why no host of the planned pools, or of the named one, could ever run this, or None. With no host known
+        nothing is refused."""
+
+    def usable_in(self, pools: Collection[str]) -> bool:
+        """May new work be placed on a host of one of these pools?"""
 
     def capacities(self) -> list[Capacity]:
         """Of the hosts that new work may be placed on."""
 
-    def seat(self, host: str, size: Size, now: float) -> Opened | None:
-        """A seat for a lease that is out already and has none, if there is room now."""
+    def seat(self, host: str, size: Size, now: float, *, kept: bool = False) -> Opened | None:
+        """A seat for a lease that is out already and has none, if there is room now. `kept`: it replaces one that
+        the lease had, whatever the condition of the host is now."""
 
     def started(self, seat: int, now: float) -> None:
         """A job began to run in this seat."""
 
     def released(self, host: str, need: Need, *, job: int, ended_at: float | None) -> None:
         """A lease is over: its job ended then, or (None) it was never executed."""
+
+    def kept(self, host: str, need: Need, *, ended_at: float) -> None:
+        """A job ended then, and keeps what it has but for its limits, until `released` with a need without
+        limits."""
 
     def adopt(self, seat: int, host: str, size: Size) -> None:
         """After a restart: this seat is open."""

@@ -30,6 +30,7 @@ class Held(NamedTuple):
     on_terms: bool = False  #: does it need a plan?
     end: float | None = None  #: until when, where that is not what it asked for
     away: Away | None = None  #: it is suspended, and has given up its cores
+    gang: int = 0  #: the gang that it is a member of; 0: none
 
 
 class Reserved(Struct, frozen=True, array_like=True, gc=False):

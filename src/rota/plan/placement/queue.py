@@ -16,6 +16,7 @@ class RankKey(NamedTuple):
     """Which job goes first: the lowest key, and of equal keys the oldest job."""
 
     behind: int  #: the negative priority
+    session: int = 0  #: of a pipeline: its number, one of those that jobs have; 0: it is in none
     stage: int = 0  #: of a pipeline: how many stages are after it
     depth: int = 0  #: of a pipeline: the negative length of what waits for it
 
@@ -28,6 +29,17 @@ class RankKey(NamedTuple):
 def rank_of(priority: int) -> RankKey:
     """The rank key of jobs that are in no pipeline. Equal keys are one object, which is quick to compare."""
     return RankKey(-priority)
+
+
+#: Of one waiting job, lowest first. All ranks can be compared.
+Rank = tuple[RankKey, *tuple[int, ...]]
+
+
+def rank_at(key: RankKey, job: int) -> Rank:
+    """The rank of a job with this key. All jobs of a session go where its number is among the jobs."""
+    if not key.session:
+        return key, job
+    return rank_of(-key.behind), key.session, key.stage, key.depth, job
 
 
 class Offer(NamedTuple):
@@ -44,6 +56,37 @@ class Offer(NamedTuple):
         return self.request.user
 
 
+class GangOffer(NamedTuple):
+    """A gang that waits for room: all members begin in one decision, or none."""
+
+    gang: int  #: its id: the lowest id of its members
+    members: tuple[Offer, ...]  #: of one job each, in input order
+    same: str = ""  #: a property that has one value on all their resources
+    share: bool = False  #: may members share hosts?
+    names: tuple[str, ...] = ()  #: the roles of the members, for sentences; empty: their ids
+
+    @property
+    def jobs(self) -> list[int]:
+        """The ids of its members, in input order."""
+        return [member.jobs[0] for member in self.members]
+
+    @property
+    def rank(self) -> RankKey:
+        """The best of its members."""
+        return min(member.rank for member in self.members)
+
+
+class Ready(NamedTuple):
+    """Equal jobs that wait for room: of one rank key and need, and of one specification if that is on terms. There
+    may be several of these for equal jobs."""
+
+    rank: RankKey
+    need: Need
+    number: int
+    first: int  #: the oldest of them
+    request: Request  #: of that one
+
+
 class Entrant(Protocol):
     """What a placement may know of one job that was offered: records, which do not change while it waits."""
 
@@ -54,7 +97,11 @@ class Entrant(Protocol):
         """Jobs of one specification ask for the same."""
 
     @property
-    def submitted_at(self) -> float: ...
+    def submitted_at(self) -> float:
+        """Of a job of a session of a pipeline: when that was started."""
+
+    @property
+    def rank_key(self) -> RankKey: ...
     @property
     def learning_group(self) -> str: ...
     @property
@@ -63,6 +110,9 @@ class Entrant(Protocol):
 
     @property
     def input_bytes(self) -> int | None: ...
+    @property
+    def avoid(self) -> tuple[str, ...]:
+        """Hosts that it must not get: its machines could not be provisioned there."""
 
 
 class LearnedSizes(Protocol):
@@ -78,12 +128,19 @@ class Queue(Protocol):
     limits: Limits
 
     entrants: Mapping[int, Entrant]  #: all jobs that were offered and still wait, or have a lease
+    provision_s: Mapping[str, float]  #: what machines are made into → how long that usually takes
 
     def offer(self, offer: Offer) -> None:
         """These jobs wait for room."""
 
     def withdraw(self, need: Need, rank: RankKey, job: int) -> None:
         """This job no longer waits. Need and rank are those with which it was offered."""
+
+    def offer_gang(self, offer: GangOffer) -> None:
+        """These jobs wait for room together. They were not offered one by one."""
+
+    def withdraw_gang(self, gang: int) -> None:
+        """The members of this gang, by its id, no longer wait."""
 
     def learned(self, group: str, sizes: LearnedSizes | None) -> None:
         """A learning group has learned this; None: it was forgotten. Jobs that wait get their sizes from it before
@@ -107,6 +164,10 @@ class Queue(Protocol):
 
     def wanting(self) -> dict[str, int]:
         """Limit → how many of the waiting jobs use it."""
+
+    def ready(self) -> list[Ready]:
+        """All that wait for room, best rank first, whether a plan has a place for them or not. Costs no more than
+        to sort their kinds, however many they are."""
 
     def demand(self) -> dict[Need, int]:
         """How many of the waiting jobs of each need could begin at once, were there room for all."""

@@ -11,7 +11,7 @@ from heapq import heappush
 from math import inf, nextafter
 from typing import Final
 
-from rota.plan.planner import search
+from rota.plan.planner import capped_ranks, patient_gang, search
 from rota.plan.schedule.plan import Plan
 from rota.plan.schedule.plan_entry import WAITING, PlanEntry, Rank, by_rank
 from rota.plan.schedule.priority_class import PriorityClass
@@ -36,7 +36,7 @@ def below(plan: Plan, klass: PriorityClass, position: int) -> list[PlanEntry]:
 def on_submitted(plan: Plan, klass: PriorityClass, entry: PlanEntry, now: float) -> Iterator[None]:
     """A job joined its class: plan it, and then the jobs of worse rank."""
     last = klass.jobs[-1] is entry and not below(plan, klass, len(klass.jobs))
-    if last and klass.backfill == "conservative":
+    if last and klass.backfill == "conservative" and not capped_ranks.exist(plan, klass):
         search.place(plan, entry, now)
         follow(plan, entry, now)
         return
@@ -63,7 +63,9 @@ def replan(plan: Plan, now: float) -> Iterator[None]:
 
 def replan_from(plan: Plan, klass: PriorityClass, position: int, now: float) -> Iterator[None]:
     """Take out all jobs from a position in a class on, and plan them again in order of rank."""
-    planned = [entry for entry in below(plan, klass, position) if entry.start is not None]
+    position = capped_ranks.first_moved(plan, klass, position)
+    kept = plan.patient
+    planned = [entry for entry in below(plan, klass, position) if entry.start is not None and entry is not kept]
     for number, entry in enumerate(planned, 1):
         plan.unplan(entry)
         if number % _TAKEN_OUT == 0:
@@ -77,11 +79,20 @@ def put_back(plan: Plan, klass: PriorityClass, position: int, now: float) -> Ite
         if each.backfill == "conservative":
             if each is not klass:
                 each.freed = []
-            for entry in each.jobs[position if each is klass else 0 :]:
-                if entry.start is None and entry.state == WAITING:
-                    search.place(plan, entry, now)
-                    follow(plan, entry, now, turn=entry.rank)
-                    yield
+            ranked = capped_ranks.by_each_rank(plan, each.jobs[position if each is klass else 0 :])
+            for at, (entry, within) in enumerate(ranked):
+                if entry.state != WAITING:
+                    continue
+                if entry.start is None:
+                    capped_ranks.place_within(plan, entry, now, within)
+                elif capped_ranks.by_worse(entry, within) and capped_ranks.end_earlier(plan, entry, now, within):
+                    for other, its in capped_ranks.between(ranked, at):
+                        if other.start is not None and capped_ranks.end_earlier(plan, other, now, its):
+                            follow(plan, other, now, turn=entry.rank)
+                else:
+                    continue
+                follow(plan, entry, now, turn=entry.rank)
+                yield
         else:
             _first_only(plan, each, now)
 
@@ -161,44 +172,61 @@ def _look_once(plan: Plan, klass: PriorityClass, now: float) -> None:
         plan.unplan(klass.head)
         klass.head = None
     klass.prospect = None
+    if plan.gang_of:
+        patient_gang.reserve(plan, now)
     at_once = nextafter(now, inf)
     head = None
-    stuck: list[PlanEntry] = []
     line, klass.jobs = klass.jobs, []
-    rest: list[PlanEntry] = []
-    for at, entry in enumerate(line):
-        if not entry.after and search.place(plan, entry, now, before=at_once):
+    ranked = capped_ranks.by_each_rank(plan, line)
+    rest: list[tuple[PlanEntry, int]] = []
+    gone = set()
+    for at, (entry, within) in enumerate(ranked):
+        if entry.id in gone:
+            continue
+        if entry is plan.patient:  # it has its place
+            if klass.backfill == "none" and not patient_gang.begins_now(entry, now):
+                break
+        elif not entry.after and capped_ranks.place_within(plan, entry, now, within, before=at_once):
             plan.starting.append(entry)
-        elif _waits_for_room(plan, klass, entry, now):
-            head, rest = entry, line[at + 1 :]
+            gone.add(entry.id)
+        elif klass.backfill == "none" and entry.ranks and within != entry.ranks[-1].within:
+            continue  # it may begin in another turn
+        elif _waits_for_room(plan, klass, entry, now, within):
+            head, rest = entry, ranked[at + 1 :]
             break
-        else:
-            stuck.append(entry)
-    klass.jobs = stuck + ([head] if head is not None else []) + rest
+    klass.jobs = [entry for entry in line if entry.id not in gone]
     if klass.backfill == "none" or head is None:
         return
     klass.head = head
     slots = plan.slots
     free = slots.counts[slots.index(now)]
     if klass.backfill == "easy-sjbf":
-        rest.sort(key=lambda entry: entry.shortest)
-    gone = set()
-    for entry in rest:
+        rest.sort(key=lambda each: each[0].shortest)
+    begun = len(gone)
+    for entry, within in rest:
+        if entry is plan.patient or entry.id in gone:
+            continue
         if entry.after or (entry.least > free and not entry.special and not entry.ask.types.inner):
             continue
-        if search.place(plan, entry, now, before=at_once):
+        if entry is klass.head:
+            begins = capped_ranks.end_earlier(plan, entry, now, within, before=at_once)
+        else:
+            begins = capped_ranks.place_within(plan, entry, now, within, before=at_once)
+        if begins:
             plan.starting.append(entry)
             gone.add(entry.id)
             free = slots.counts[slots.index(now)]
-    if gone:
+    if len(gone) > begun:
         klass.jobs = [entry for entry in klass.jobs if entry.id not in gone]
+        if head.id in gone:
+            klass.head = None
 
 
-def _waits_for_room(plan: Plan, klass: PriorityClass, entry: PlanEntry, now: float) -> bool:
+def _waits_for_room(plan: Plan, klass: PriorityClass, entry: PlanEntry, now: float, within: int) -> bool:
     """Can it start some time? With EASY it keeps that place as its reservation."""
     if klass.backfill == "none" and search.only_wants_room(plan, entry):
         return True
-    if not search.place(plan, entry, now):
+    if not capped_ranks.place_within(plan, entry, now, within):
         return False
     if klass.backfill == "none":
         if entry.start is not None and entry.start > now:
@@ -224,7 +252,8 @@ def _compress(plan: Plan, klass: PriorityClass, freed: list[tuple[float, float]]
     holes = Holes(slots, now, klass.freed)
     # A job without a walltime makes way for reservations.
     ways = bool(plan.reserved or plan.closing)
-    for number, entry in enumerate(list(klass.jobs), 1):
+    ranked = capped_ranks.by_each_rank(plan, klass.jobs)
+    for number, (entry, within) in enumerate(ranked, 1):
         if number % _LOOKED_AT == 0:
             yield
         if entry.state != WAITING:
@@ -242,12 +271,17 @@ def _compress(plan: Plan, klass: PriorityClass, freed: list[tuple[float, float]]
             or entry.special
             or entry.home
             or entry.after
+            or entry.ranks
             or (ways and not all(option.hard for option in entry.options))
         ):
             since = _may_improve(plan, entry, holes)
             if since is None:
                 continue
-        _try_again(plan, entry, holes, freed, now, since)
+        moved = _try_again(plan, entry, holes, freed, now, since, within)
+        if moved and capped_ranks.by_worse(entry, within):
+            for other, its in capped_ranks.between(ranked, number - 1):
+                if other.state == WAITING and other.start is not None and other.start > now:
+                    _try_again(plan, other, holes, freed, now, None, its)
         yield
     del klass.freed[:before]
 
@@ -297,14 +331,16 @@ def _try_again(
     freed: list[tuple[float, float]],
     now: float,
     since: float | None,
-) -> None:
+    within: int,
+) -> bool:
+    """Take a job out and put it back. True: it has another place."""
     start, end, resources = entry.start, entry.end, entry.resources
     home, alternative = entry.home, entry.alternative
     inner = plan.planned_inside(entry)
     first_time = entry.id not in plan.promised
     mark = len(plan.vacated)
     plan.unplan(entry)
-    search.place(plan, entry, now, since=since)
+    capped_ranks.place_within(plan, entry, now, within, since=since)
     if (
         start is not None
         and end is not None
@@ -320,11 +356,12 @@ def _try_again(
         del plan.vacated[mark:]
         if first_time:
             plan.promised.pop(entry.id, None)
-        return
+        return False
     follow(plan, entry, now, turn=entry.rank)
     for _entry, begin, until, _resources in plan.vacated[mark:]:
         freed.append((begin, until))
         holes.add(begin, until)
+    return True
 
 
 def _is_worse(entry: PlanEntry, end: float, resources: int) -> bool:

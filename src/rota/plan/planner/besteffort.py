@@ -96,6 +96,8 @@ def victims(plan: Plan, entry: PlanEntry) -> list[int]:
     for id in found:  # the list grows: what runs inside a container ends with it
         inner = plan.inside_of(plan.running[id])
         found += [each.id for each in inner if each.state == RUNNING and each.id not in found]
+        if gang := plan.running[id].gang:  # members end together
+            found += [each.id for each in guests if each.gang == gang and each.id not in found]
     return found
 
 

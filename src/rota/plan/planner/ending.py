@@ -24,9 +24,10 @@ def ended(plan: Plan, id: int, now: float, *, complete: bool = True, again: bool
     """
     passes.finish(plan)
     plan.now = now
-    entry = plan.entries.pop(id, None)
+    entry = plan.entries.get(id)
     if entry is None:
         return
+    plan.forget(entry)
     freed: list[tuple[float, float]] = []
     if entry.start is not None and entry.end is not None:
         freed.append((max(now, entry.start), entry.end))
@@ -51,7 +52,7 @@ def ended(plan: Plan, id: int, now: float, *, complete: bool = True, again: bool
             ranking.charge_rest(plan, entry, now)
         if entry.counted is not None and plan.quotas is not None:
             plan.quotas.spend(entry.counted, quota_subject(entry.ask), width, entry.start, now)
-    matters = not again and _tell_children(plan, entry, now, complete=complete, ran=was_running)
+    matters = not again and tell_children(plan, entry, now, complete=complete, ran=was_running)
     _close_container(plan, entry, now)
     plan.slots.forget_before(now)
     if plan.vacated or matters or not entry.ask.types.besteffort:
@@ -62,7 +63,7 @@ def ended(plan: Plan, id: int, now: float, *, complete: bool = True, again: bool
         passes.settle(plan, now, "what it waits for moved")
 
 
-def _tell_children(plan: Plan, entry: PlanEntry, now: float, *, complete: bool, ran: bool) -> bool:
+def tell_children(plan: Plan, entry: PlanEntry, now: float, *, complete: bool, ran: bool) -> bool:
     """Its dependents may begin, or never will. True: this may let a job begin that is not besteffort."""
     matters = False
     if complete and ran:
@@ -74,7 +75,7 @@ def _tell_children(plan: Plan, entry: PlanEntry, now: float, *, complete: bool, 
     failed = [entry]
     while failed:  # chains may be long
         parent = failed.pop()
-        for child in plan.children.pop(parent.id, ()):
+        for child in [child for job in parent.jobs for child in plan.children.pop(job, ())]:
             if child.state != WAITING:
                 continue
             plan.late.pop(child.id, None)

@@ -6,12 +6,13 @@ an earlier time counts as the latest one. The engine and the simulator use the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from rota.plan.ask import Ask
+from rota.plan.ask import Ask, Member, gang_ask
 from rota.plan.planner import (
     ending,
     extension,
+    holding,
     passes,
     site_changes,
     starting,
@@ -59,25 +60,57 @@ class Planner:
         after: Iterable[int] = (),
         submitted: float | None = None,
         serial: int = 0,
+        session_place: tuple[int, ...] = (),
     ) -> PlanEntry:
         """A new job: it is planned behind all jobs of better rank, and jobs of worse rank after it.
 
         `submitted` and `serial` (the order of jobs submitted at one moment) default to those of this call.
+        `session_place`: its place in its session of a pipeline, which counts before `serial`.
         """
+        now = self._reached(now)
         return submission.submit(
-            self.plan, id, ask, self._reached(now), after=after, submitted=submitted, serial=serial
+            self.plan, id, ask, now, after=after, submitted=submitted, serial=serial, session_place=session_place
         )
+
+    def submit_gang(
+        self,
+        members: Sequence[Member],
+        now: float,
+        *,
+        same: str = "",
+        share: bool = False,
+        after: Iterable[int] = (),
+        submitted: float | None = None,
+        serial: int = 0,
+    ) -> PlanEntry:
+        """A new gang: one entry, whose id is the lowest of its members', and which begins whole.
+
+        `same`: a property with one value on all its resources. `share`: members may share hosts. Until it begins,
+        `ended` with the id of the gang takes it out; then each member is a job of its own.
+        """
+        queues = {name: queue.priority for name, queue in self.plan.policy.queues.items()}
+        ask = gang_ask(members, queues=queues, same=same, share=share)
+        gang = min(member.job for member in members)
+        return self.submit(gang, ask, now, after=after, submitted=submitted, serial=serial)
 
     def modify(self, id: int, ask: Ask, now: float) -> PlanEntry:
         """A waiting job asks for something else: it leaves, and comes again with its old time of submission."""
         return submission.modify(self.plan, id, ask, self._reached(now))
 
     def adopt(
-        self, id: int, ask: Ask, *, start: float, resources: int, now: float, end: float | None = None
+        self,
+        id: int,
+        ask: Ask,
+        *,
+        start: float,
+        resources: int,
+        now: float,
+        end: float | None = None,
+        gang: int = 0,
     ) -> PlanEntry:
-        """A job that runs already; `end`: until then, if that is not what it asked for."""
+        """A job that runs already; `end`: until then, if that is not what it asked for. `gang`: it is a member."""
         now = self._reached(now)
-        return submission.adopt(self.plan, id, ask, start=start, resources=resources, now=now, end=end)
+        return submission.adopt(self.plan, id, ask, start=start, resources=resources, now=now, end=end, gang=gang)
 
     def adopt_suspended(
         self, id: int, ask: Ask, *, ids: Iterable[int], left_s: float, hard: bool, since: float, now: float
@@ -110,6 +143,10 @@ class Planner:
         `again`: it is about to be submitted once more, so its dependents go on waiting.
         """
         ending.ended(self.plan, id, self._reached(now), complete=complete, again=again)
+
+    def hold(self, id: int, until: float, now: float, *, complete: bool) -> None:
+        """The run of a job is over: its dependents may begin. It keeps its resources until it has `ended`."""
+        holding.hold(self.plan, id, until, self._reached(now), complete=complete)
 
     def suspend(self, id: int, now: float, *, left_s: float) -> None:
         """A running job gives up its cores and keeps the rest; `left_s`: so long it will run when it goes on."""
@@ -148,7 +185,7 @@ class Planner:
 
     def _reached(self, now: float) -> float:
         """The plan's time. It never runs back, since running jobs hold nothing before their start."""
-        return max(now, self.plan.now)
+        return now if now > self.plan.now else self.plan.now
 
     def tick(self, now: float) -> None:
         """Time has passed: jobs past their expected end keep what they hold, and ranks may have changed."""

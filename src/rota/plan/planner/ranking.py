@@ -6,14 +6,18 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from rota.plan.planner import backfill
 from rota.plan.policy.fair_share import Targets
 from rota.plan.policy.job_order import rank
 from rota.plan.policy.policy import Queue
+from rota.plan.policy.priority_caps import priorities_of
 from rota.plan.schedule.plan import Plan
-from rota.plan.schedule.plan_entry import PlanEntry, Rank, by_rank
+from rota.plan.schedule.plan_entry import CappedRank, PlanEntry, Rank, by_rank
 from rota.plan.schedule.priority_class import PriorityClass
 from rota.plan.schedule.timesharing import WHOLE
+from rota.plan.timeline.gang_shape import union
 
 #: How often ranks that depend on use or waiting time are computed again.
 REFRESH_S: Final = 60.0
@@ -47,18 +51,51 @@ def rank_of(plan: Plan, entry: PlanEntry, now: float, targets: Mapping[str, Targ
     own: Targets | None = None
     if queue.order != "fifo":
         own = (share_targets(plan) if targets is None else targets)[entry.ask.queue]
-    key = rank(
-        queue,
-        entry.ask,
-        submitted=entry.submitted,
-        now=now,
-        usage=plan.usage,
-        targets=own,
-        fair_share=plan.policy.fair_share,
-    )
     plan.serial += 1
     entry.serial = entry.serial or plan.serial
-    return (*key, entry.serial)
+
+    def with_priority(priority: int) -> Rank:
+        ask = entry.ask if priority == entry.ask.priority else replace(entry.ask, priority=priority)
+        key = rank(
+            queue,
+            ask,
+            submitted=entry.submitted,
+            now=now,
+            usage=plan.usage,
+            targets=own,
+            fair_share=plan.policy.fair_share,
+        )
+        return (*key, *entry.session_place, entry.serial)
+
+    if not plan.caps:
+        return with_priority(entry.ask.priority)
+    found = [CappedRank(with_priority(priority), within) for priority, within in _priorities(plan, entry)]
+    entry.ranks = tuple(found) if len(found) > 1 and found[0].rank < found[-1].rank else ()
+    return found[0].rank
+
+
+def _priorities(plan: Plan, entry: PlanEntry) -> list[tuple[int, int]]:
+    """The priorities that a job has, highest first, and the resources at each, enough for it; -1: all."""
+    ask = entry.ask
+    found = priorities_of(plan.caps, plan.site, ask.user, ask.priority)
+    if ask.types.besteffort or ask.at is not None:
+        return found[-1:]  # these have one place, whatever goes before them
+    shapes = [option.shape for option in entry.options]
+    eligible = union(tuple(shape.eligible for shape in shapes))
+    enough = [each for each in found[:-1] if any(shape.choose(each[1]) for shape in shapes)]
+    for priority, within in enough:
+        if not eligible & ~within:
+            return [*(each for each in enough if each[0] > priority), (priority, -1)]
+    return [*enough, found[-1]]
+
+
+def rank_again(plan: Plan, now: float) -> None:
+    """Rank all waiting jobs: they may be capped on other machines than before."""
+    targets = share_targets(plan)
+    for klass in (*plan.classes, plan.besteffort_class):
+        for entry in klass.jobs:
+            entry.rank = rank_of(plan, entry, now, targets)
+        klass.jobs.sort(key=by_rank)
 
 
 def share_targets(plan: Plan) -> dict[str, Targets]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from math import inf, nextafter
 from typing import Final
 
-from rota.plan.planner import backfill, preemption_notice, search
+from rota.plan.planner import backfill, capped_ranks, preemption_notice, search
 from rota.plan.planner.endangered import closed_then
 from rota.plan.planner.shortfall import missing_now
 from rota.plan.reasons import Waits
@@ -41,9 +41,10 @@ def reserve(plan: Plan, entry: PlanEntry, now: float) -> Iterator[None]:
     at = entry.ask.at
     assert at is not None
     klass = plan.class_of(entry.ask)
-    position = bisect_left(klass.jobs, entry.rank, key=by_rank)
+    position = capped_ranks.first_moved(plan, klass, bisect_left(klass.jobs, entry.rank, key=by_rank))
     for other in backfill.below(plan, klass, position):
-        plan.unplan(other)
+        if other is not plan.patient:
+            plan.unplan(other)
     if search.place(plan, entry, now, since=at, before=nextafter(at, inf)):
         entry.fixed = True
         plan.reserved[entry.id] = entry
@@ -54,7 +55,7 @@ def reserve(plan: Plan, entry: PlanEntry, now: float) -> Iterator[None]:
                 klass = min(klass, plan.class_of(other.ask), key=lambda each: -each.priority)
                 position = 0
     else:
-        del plan.entries[entry.id]
+        plan.forget(entry)
         plan.remove_ties(entry)
         entry.reason = _rejected(plan, entry, at)
     return backfill.put_back(plan, klass, position, now)
@@ -93,9 +94,13 @@ def _holders(plan: Plan, entry: PlanEntry, at: float) -> Iterator[PlanEntry]:
 def _wanted(plan: Plan, entry: PlanEntry) -> int:
     """The usable resources that match its request."""
     wanted = 0
+    if entry.ask.is_choosy:
+        for option in entry.options:
+            wanted |= option.shape.eligible
+        return wanted
     for alternative in entry.ask.alternatives:
         for group in alternative.groups:
-            wanted |= plan.site.matching(group.where)
+            wanted |= plan.site.matching(group.where, group.pool)
     return wanted & plan.site.usable
 
 
@@ -118,8 +123,8 @@ def all_there(plan: Plan, entry: PlanEntry, now: float) -> bool:
     if not missing and entry.resources:
         return True
     assert entry.ask.at is not None
-    if now < entry.ask.at + plan.patience_s or missing == entry.resources:
-        return False
+    if now < entry.ask.at + plan.patience_s or missing == entry.resources or entry.team is not None:
+        return False  # a gang never begins with fewer
     assert entry.end is not None
     plan.drop(entry, since=now)
     entry.resources &= ~missing

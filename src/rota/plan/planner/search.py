@@ -7,14 +7,17 @@ from math import inf, nextafter
 from typing import Final
 
 from rota.plan.ask import Ask
+from rota.plan.planner import choosy_jobs
 from rota.plan.planner.sleeping_hosts import ready_times
 from rota.plan.policy.quota_rules import quota_subject
 from rota.plan.policy.quotas import Refusal
 from rota.plan.reasons import Waits
+from rota.plan.schedule import waiting_gang
 from rota.plan.schedule.plan import Plan
 from rota.plan.schedule.plan_entry import WAITING, Option, PlanEntry
 from rota.plan.schedule.suspended_job import prepare
 from rota.plan.schedule.timesharing import WHOLE, full_cores, may_overlap, may_share
+from rota.plan.timeline.gang_shape import as_gang, union
 from rota.plan.timeline.search_bounds import Bounds
 from rota.plan.timeline.shapes import Shape
 from rota.plan.timeline.slots import Choosing, Pick, Slots
@@ -31,19 +34,28 @@ def ready(plan: Plan, entry: PlanEntry) -> None:
     usable = plan.site.everything if plan.counted else plan.site.usable
     queue = plan.queue(ask.queue)
     entry.trouble = None
-    options = []
-    for alternative in ask.alternatives:
-        shape = plan.shapes.get(alternative.groups)
-        if shape is None:
-            shape = plan.shapes[alternative.groups] = Shape(alternative, plan.site, within=usable)
-        walltime = alternative.walltime_s or queue.walltime_s
-        options.append(Option(shape, walltime or ask.time_s, walltime is not None))
+    options: Sequence[Option]
+    if ask.is_choosy:
+        options = choosy_jobs.options(plan, entry, usable)
+    else:
+        options = []
+        for alternative in ask.alternatives:
+            shape = plan.shapes.get(alternative.groups)
+            if shape is None:
+                shape = plan.shapes[alternative.groups] = Shape(alternative, plan.site, within=usable)
+            walltime = alternative.walltime_s or queue.walltime_s
+            length = ask.before_s + (walltime or ask.time_s) + ask.after_s
+            options.append(Option(shape, length, walltime is not None))
     entry.options = tuple(options)
     entry.least = min([option.shape.least for option in options], default=0)
     entry.shortest = min([option.length for option in options], default=0.0)
     # Where blocks are uneven, equal requests may get different numbers of resources.
     even = all(option.shape.even for option in options)
     entry.kind = (options[0] if len(options) == 1 else entry.options) if even else None
+    if ask.gang is not None:
+        waiting_gang.team_up(entry, plan.ledger, plan.quotas)
+        entry.trouble = None if choosy_jobs.fits_empty(plan, entry) else _never(entry, usable)
+        return
     entry.taking = plan.ledger.taking(ask)
     entry.everywhere = plan.ledger.everywhere(ask)
     if entry.state == WAITING:
@@ -71,8 +83,14 @@ def _impossible(plan: Plan, entry: PlanEntry, usable: int) -> Waits | None:
 
     if short is None and any(option.shape.possible for option in entry.options):
         return None
-    if any(option.shape.choose(usable, short) for option in entry.options):
+    everything = plan.site.everything if entry.ask.is_choosy else usable
+    if any(option.shape.choose(everything, short) for option in entry.options):
         return None
+    return _never(entry, usable)
+
+
+def _never(entry: PlanEntry, usable: int) -> Waits:
+    """The reason of a job that would not fit even if all resources were free."""
     if any(option.shape.bounded for option in entry.options):
         return Waits("unsatisfiable", "no way to take its groups was found among the first 10,000 tried")
     if not usable:
@@ -189,7 +207,7 @@ def _search(
         if bounds is not None:
             bounds.proved(shape.number, length, start)
             bounds = None
-        again = _refused(plan, entry, taken, start, start + length)
+        again = _refused(plan, entry, shape, taken, start, start + length)
         if again is None:
             return found
         after = slots.snapped(again)
@@ -201,11 +219,14 @@ def _search(
     return None
 
 
-def _refused(plan: Plan, entry: PlanEntry, taken: int, start: float, end: float) -> float | None:
+def _refused(plan: Plan, entry: PlanEntry, shape: Shape, taken: int, start: float, end: float) -> float | None:
     """When to look again, if a quota or a limit forbids this; None if nothing does."""
     if entry.counted is not None and plan.quotas is not None:
-        number = taken if plan.counted else taken.bit_count()
-        refusal = plan.quotas.refusal(entry.counted, number, start, end)
+        if entry.team is not None:
+            refusal = waiting_gang.refusal(entry, plan.quotas, as_gang(shape), taken, start, end)
+        else:
+            number = taken if plan.counted else taken.bit_count()
+            refusal = plan.quotas.refusal(entry.counted, number, start, end)
         if refusal is not None:
             entry.blamed = True
             if entry.reason is None:
@@ -216,8 +237,7 @@ def _refused(plan: Plan, entry: PlanEntry, taken: int, start: float, end: float)
         if short is not None:
             entry.blamed = True
             if entry.reason is None:
-                said = f"limit '{short[0]}' is in use, or planned for others before it"
-                entry.reason = Waits("limit", said, short[0])
+                entry.reason = _limit_reason(plan, entry, short[0])
             return short[1]
     return None
 
@@ -238,18 +258,24 @@ def _choosing(plan: Plan, entry: PlanEntry, option: Option) -> Choosing | None:
         split |= each.resources if each.ask.share else 0
     asleep = plan.site.asleep & shape.eligible
     waking = ready_times(plan.site, plan.now) if asleep else []
-    if taking is None and not blocking and not split and not asleep:
+    within = entry.within
+    if taking is None and not blocking and not split and not asleep and within == -1:
         return None
     ledger, low = plan.ledger, entry.ask.types.besteffort
     entry.blamed = entry.blamed or bool(blocking) or bool(asleep)
 
     def pick(free: int, start: float, end: float) -> int:
+        free &= within
         for until, mask in blocking:
             if until > start:
                 free &= ~mask
         for ready, mask in waking:
             if ready > start:
                 free &= ~mask
+        if entry.team is not None:
+            lacking = None if taking is None else waiting_gang.lacking(entry, ledger, start, end)
+            awake = union(as_gang(shape).parts(free & ~asleep, lacking)) if asleep else 0
+            return awake or union(as_gang(shape).parts(free, lacking))
         short = None
         if taking is not None:
 
@@ -278,6 +304,8 @@ def picking(plan: Plan, entry: PlanEntry) -> Pick:
 def obstacles(plan: Plan) -> list[tuple[float, int]]:
     """Reservations and closures, which only a job with a walltime may run before: (until when, resources)."""
     found = [*plan.closing]
+    if (gang := plan.patient) is not None and gang.end is not None:
+        found.append((gang.end, gang.resources))
     found += [(entry.end or inf, entry.resources) for entry in plan.reserved.values()]
     return found
 
@@ -289,7 +317,7 @@ def not_before(plan: Plan, entry: PlanEntry, now: float) -> tuple[float, Waits |
     if postpone is not None:
         earliest = max(earliest, postpone)
     for parent in entry.after:
-        found = plan.entries.get(parent)
+        found = plan.entry_of(parent)
         if found is None or found.end is None:
             return inf, Waits("dependency", f"job {parent}, which it waits for, has no planned start")
         if found.ask.types.besteffort and found.state == WAITING and not entry.ask.types.besteffort:
@@ -382,6 +410,14 @@ def _shared(plan: Plan, entry: PlanEntry, slots: Slots) -> Slots:
 
 def _hint_walltime(entry: PlanEntry) -> str:
     return f"rota modify {entry.id} --walltime TIME"
+
+
+def _limit_reason(plan: Plan, entry: PlanEntry, name: str) -> Waits:
+    capacity, takes = plan.limits[name], entry.everywhere[name]
+    if takes > capacity:
+        who = "its members take" if entry.team is not None else "it takes"
+        return Waits("limit", f"limit '{name}' has {capacity} units, {who} {takes}", name)
+    return Waits("limit", f"limit '{name}' is in use, or planned for others before it", name)
 
 
 def quota_reason(refusal: Refusal) -> Waits:

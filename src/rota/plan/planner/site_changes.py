@@ -36,8 +36,8 @@ def change_site(plan: Plan, site: Site, now: float) -> None:
     if plan.quotas is not None:
         kept = {entry.id for entry in staying}
         for entry in counted:
-            if entry.id in kept and entry.counted is not None:
-                plan.quotas.give(entry.counted, entry.id)
+            if entry.id in kept:
+                plan.uncount(entry)
         counted = [entry for entry in counted if entry.id not in kept]
     for entry in staying:
         if not plan.counted:
@@ -58,14 +58,15 @@ def _all_again(plan: Plan, counted: list[PlanEntry], now: float) -> Iterator[Non
     """Plan all waiting jobs on the new site. Before, give back what their old places counted in quotas."""
     waiting = [entry for entry in plan.entries.values() if entry.state == WAITING and not entry.fixed]
     for number, entry in enumerate(counted, 1):
-        if plan.quotas is not None and entry.counted is not None:
-            plan.quotas.give(entry.counted, entry.id)
+        plan.uncount(entry)
         if number % 16 == 0:
             yield
     for number, entry in enumerate(waiting, 1):
         search.ready(plan, entry)
         if number % 16 == 0:
             yield
+    if plan.caps:
+        ranking.rank_again(plan, now)
     yield from backfill.replan(plan, now)
 
 

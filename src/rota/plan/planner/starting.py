@@ -11,8 +11,10 @@ from rota.plan.planner import (
     passes,
     preemption_notice,
     reservations,
+    search,
     suspension,
 )
+from rota.plan.schedule import waiting_gang
 from rota.plan.schedule.plan import Plan
 from rota.plan.schedule.plan_entry import RUNNING, WAITING, Begin, PlanEntry
 
@@ -41,6 +43,8 @@ def begin(plan: Plan, now: float) -> list[Begin]:
             plan.late[entry.id] = entry  # a parent or a resource is late
         elif not plan.is_awake(entry):
             plan.late[entry.id] = entry  # its hosts are being woken
+        elif entry.team is not None and not entry.parts:
+            plan.late[entry.id] = entry  # a gang begins whole: what is there does not do for all members
         elif entry.ask.types.besteffort:
             if entry not in guests:
                 guests.append(entry)
@@ -70,6 +74,9 @@ def _begin(plan: Plan, entry: PlanEntry, now: float) -> Begin:
     besteffort.avoid(plan, entry, now)
     leave(plan, entry)
     victims = besteffort.victims(plan, entry)
+    if entry.team is not None:
+        members = _split(plan, entry, now)
+        return Begin(plan.entries[entry.id], victims, members)
     late = entry.start is not None and entry.start < now
     if late:
         entry.start = now
@@ -77,6 +84,40 @@ def _begin(plan: Plan, entry: PlanEntry, now: float) -> Begin:
     if late and not entry.fixed:
         overrun.begins_late(plan, entry, now)
     return Begin(entry, victims)
+
+
+def _split(plan: Plan, entry: PlanEntry, now: float) -> tuple[PlanEntry, ...]:
+    """The members of a gang run, each with its own resources and end. Returns them in input order."""
+    gang = entry.ask.gang
+    assert gang is not None
+    assert entry.end is not None
+    until, parts, whole = entry.end, entry.parts, entry.resources
+    plan.drop(entry, since=now)
+    plan.forget(entry)
+    members = []
+    for member, part, alternative in zip(
+        gang.members, parts, waiting_gang.chosen(gang, entry.alternative), strict=True
+    ):
+        each = PlanEntry(member.job, member.ask, entry.submitted)
+        each.serial, each.rank, each.gang, each.fixed = entry.serial, entry.rank, entry.id, entry.fixed
+        each.state = RUNNING
+        search.ready(plan, each)
+        each.alternative, each.home, each.resources = alternative, entry.home, part
+        begin = entry.ask.at if entry.fixed and entry.ask.at is not None else now
+        each.start, each.end = now, min(begin + each.options[alternative].length, until)
+        plan.entries[each.id] = each
+        if member.ask.types.inner:
+            plan.add_inner(each)
+        plan.hold(each, since=now if entry.fixed else None)
+        run(plan, each)
+        members.append(each)
+    entry.start = entry.end = None
+    if any(each.end != until for each in members):
+        plan.vacated.append((entry, now, until, whole))  # it was planned as long as the longest
+    for each in members:
+        if not entry.fixed:
+            overrun.begins_late(plan, each, now)
+    return tuple(members)
 
 
 def next_start(plan: Plan) -> float | None:

@@ -33,20 +33,26 @@ def submit(
     after: Iterable[int] = (),
     submitted: float | None = None,
     serial: int = 0,
+    session_place: tuple[int, ...] = (),
 ) -> PlanEntry:
     """A new job: it is planned behind all jobs of better rank, and jobs of worse rank after it.
 
     `submitted` and `serial` (the order of jobs submitted at one moment) default to those of this call.
+    `session_place`: its place in its session of a pipeline, which counts before `serial`.
     """
     passes.finish(plan)
     plan.now = now
     entry = PlanEntry(id, ask, now if submitted is None else submitted)
-    entry.serial = serial
+    entry.serial, entry.session_place = serial, session_place
     search.ready(plan, entry)
     if ask.at is not None and not reservations.may_reserve(plan, entry, now):
         return entry
     plan.entries[id] = entry
-    entry.after = frozenset(parent for parent in after if parent in plan.entries or parent == id)
+    if ask.gang is not None:
+        plan.gang_of.update(dict.fromkeys(entry.jobs, id))
+    entry.after = frozenset(
+        parent for parent in after if parent in plan.entries or parent == id or parent in plan.gang_of
+    )
     for parent in entry.after:
         plan.children.setdefault(parent, []).append(entry)
     if ask.types.inner:
@@ -63,6 +69,8 @@ def submit(
     else:
         if ask.types.postpone is not None and plan.class_of(ask).backfill != "conservative":
             heappush(plan.recheck_times, ask.types.postpone)
+        if ask.gang is not None and plan.class_of(ask).backfill != "conservative":
+            heappush(plan.recheck_times, entry.submitted + plan.gang_patience_s)
         plan.class_of(ask).add(entry)
         steps = ranking.refresh(plan, now, submitted=entry) or iter(())
     passes.run(plan, steps, now, f"reservation {id}" if entry.fixed else f"job {id} goes first")
@@ -70,13 +78,22 @@ def submit(
 
 
 def adopt(
-    plan: Plan, id: int, ask: Ask, *, start: float, resources: int, now: float, end: float | None = None
+    plan: Plan,
+    id: int,
+    ask: Ask,
+    *,
+    start: float,
+    resources: int,
+    now: float,
+    end: float | None = None,
+    gang: int = 0,
 ) -> PlanEntry:
-    """A job that runs already; `end`: until then, if that is not what it asked for."""
+    """A job that runs already; `end`: until then, if that is not what it asked for. `gang`: it is a member."""
     passes.finish(plan)
     plan.now = now
     start = min(start, now)  # by another clock it may begin later, but it holds its resources now
     entry = PlanEntry(id, ask, start)
+    entry.gang = gang
     search.ready(plan, entry)
     plan.entries[id] = entry
     length = entry.options[0].length if entry.options else ask.time_s
@@ -117,6 +134,8 @@ def keep(
         entry.reason = Waits("reservation", "its time was over before it could begin")
         return entry
     plan.entries[id] = entry
+    if ask.gang is not None:
+        plan.gang_of.update(dict.fromkeys(entry.jobs, id))
     entry.rank = ranking.rank_of(plan, entry, now)
     entry.fixed = True
     entry.start, entry.end, entry.resources = ask.at, end, resources
@@ -138,10 +157,10 @@ def keep(
 def modify(plan: Plan, id: int, ask: Ask, now: float) -> PlanEntry:
     """A waiting job asks for something else: it leaves, and comes again with its old time of submission."""
     old = plan.entries[id]
-    after, submitted, serial = old.after, old.submitted, old.serial
+    after, submitted, serial, place = old.after, old.submitted, old.serial, old.session_place
     ending.ended(plan, id, now, again=True)
     plan.children[id] = [child for child in plan.children.get(id, ()) if child.state == WAITING]
-    return submit(plan, id, ask, now, after=after, submitted=submitted, serial=serial)
+    return submit(plan, id, ask, now, after=after, submitted=submitted, serial=serial, session_place=place)
 
 
 def _lay_in(plan: Plan, entry: PlanEntry) -> int:

@@ -26,6 +26,7 @@ class QuotaHolding(NamedTuple):
     resources: int
     start: int
     end: int
+    jobs: int = 1  #: a gang that waits is several
 
 
 @state
@@ -64,17 +65,23 @@ class QuotaHit(NamedTuple):
     until: int  #: jobs that hold something within [since, until) are in the way; none if it is empty
 
 
-def alone(rule: QuotaRule, resources: int) -> str:
-    """The limit that a job exceeds on its own."""
+def alone(rule: QuotaRule, resources: int, jobs: int) -> str:
+    """The limit that so many jobs exceed on their own."""
     if 0 <= rule.resources < resources:
         return RESOURCES
-    return JOBS if rule.jobs == 0 else HOURS
+    return JOBS if 0 <= rule.jobs < jobs else HOURS
 
 
-def always(counter: QuotaCounter, rule: QuotaRule, resources: int, start: int, length: int) -> QuotaHit | None:
+def always(
+    counter: QuotaCounter, rule: QuotaRule, resources: int, jobs: int, start: int, length: int
+) -> QuotaHit | None:
     """Check a permanent rule: are its three limits kept at every moment?"""
     worst: QuotaHit | None = None
-    limits = ((RESOURCES, rule.resources, resources), (JOBS, rule.jobs, 1), (HOURS, rule.area, resources * length))
+    limits = (
+        (RESOURCES, rule.resources, resources),
+        (JOBS, rule.jobs, jobs),
+        (HOURS, rule.area, resources * length),
+    )
     for what, limit, own in limits:
         if limit == NO_LIMIT or not own or length <= 0:
             continue
@@ -87,11 +94,17 @@ def always(counter: QuotaCounter, rule: QuotaRule, resources: int, start: int, l
 
 
 def within(
-    counter: QuotaCounter, rule: QuotaRule, resources: int, start: int, length: int, pieces: list[CalendarPiece]
+    counter: QuotaCounter,
+    rule: QuotaRule,
+    resources: int,
+    jobs: int,
+    start: int,
+    length: int,
+    pieces: list[CalendarPiece],
 ) -> QuotaHit | None:
     """Check a rule of the calendar: at every moment at which its set applies, and over each whole period."""
     worst: QuotaHit | None = None
-    for what, limit, own in ((RESOURCES, rule.resources, resources), (JOBS, rule.jobs, 1)):
+    for what, limit, own in ((RESOURCES, rule.resources, resources), (JOBS, rule.jobs, jobs)):
         if limit == NO_LIMIT or not own:
             continue
         for piece in reversed(pieces):

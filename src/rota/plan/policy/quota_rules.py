@@ -77,11 +77,11 @@ class QuotaRule(NamedTuple):
         key = ",".join(self.pattern)
         return f"{key} of '{self.set}'" if self.set else key
 
-    def tight(self, resources: int, length: int) -> bool:
-        """Could a single job of this size exceed it?"""
+    def tight(self, resources: int, jobs: int, length: int) -> bool:
+        """Could so many jobs of this size alone exceed it?"""
         return (
             0 <= self.resources < resources
-            or self.jobs == 0
+            or 0 <= self.jobs < jobs
             or (0 <= self.area < resources * length and resources > 0)
         )
 

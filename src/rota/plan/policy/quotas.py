@@ -91,8 +91,8 @@ class Quotas:
     _rules: Mapping[Pattern, tuple[QuotaRule, ...]]
     _counted: dict[QuotaSubject, QuotaCounters | None]
     _counters: dict[tuple[Pattern, Pattern], QuotaCounter]
-    #: (rule, resources, length) → no start within [from, to) is possible, even on an empty site
-    _impossible: dict[tuple[QuotaRule, int, int], tuple[int, int]]
+    #: (rule, resources, jobs, length) → no start within [from, to) is possible, even on an empty site
+    _impossible: dict[tuple[QuotaRule, int, int, int], tuple[int, int]]
     spent: dict[Spent, int]  #: resources × microseconds
     newly_spent: bool  #: since the owner last stored `spent`
 
@@ -147,11 +147,30 @@ class Quotas:
                 hour_sets.update(rule.set for rule in rules if rule.set and rule.area != NO_LIMIT)
         return QuotaCounters(tuple(counters), frozenset(hour_sets)) if counters else None
 
+    def counted_together(
+        self, members: Sequence[QuotaSubject | None]
+    ) -> tuple[tuple[QuotaCounters, tuple[int, ...]], ...]:
+        """The counters of a gang: for all that count the same members, these by their places."""
+        by_counter: dict[int, tuple[QuotaCounter, list[int]]] = {}
+        sets: frozenset[str] = frozenset()
+        for at, who in enumerate(members):
+            found = self.counted(who) if who is not None else None
+            if found is not None:
+                sets |= found.hour_sets
+                for counter in found.counters:
+                    by_counter.setdefault(id(counter), (counter, []))[1].append(at)
+        groups: dict[tuple[int, ...], list[QuotaCounter]] = {}
+        for counter, places in by_counter.values():
+            groups.setdefault(tuple(places), []).append(counter)
+        return tuple((QuotaCounters(tuple(some), sets), places) for places, some in groups.items())
+
     # -- use
 
-    def take(self, counted: QuotaCounters, job: int, resources: int, start: float, end: float) -> None:
-        """Count a job that holds so many resources during [start, end)."""
-        held = QuotaHolding(resources, moment(start), moment(end))
+    def take(
+        self, counted: QuotaCounters, job: int, resources: int, start: float, end: float, *, jobs: int = 1
+    ) -> None:
+        """Count a job, or a gang of so many, that holds so many resources during [start, end)."""
+        held = QuotaHolding(resources, moment(start), moment(end), jobs)
         if job in counted.counters[0].jobs:
             raise Bug(f"job {job} is counted in its quotas already")
         for counter in counted.counters:
@@ -167,8 +186,8 @@ class Quotas:
         self._count(counted, held, -1)
 
     def _count(self, counted: QuotaCounters, held: QuotaHolding, times: int) -> None:
-        resources, start, end = held
-        amounts = {RESOURCES: resources, JOBS: 1, HOURS: resources * (end - start)}
+        resources, start, end, jobs = held
+        amounts = {RESOURCES: resources, JOBS: jobs, HOURS: resources * (end - start)}
         for counter in counted.counters:
             for what, steps in counter.steps.items():
                 steps.add(start, end, times * amounts[what])
@@ -240,18 +259,20 @@ class Quotas:
     def following(self, counted: QuotaCounters, after: float) -> float:
         """The next start or end of a job in the same counters."""
         first = moment(after)
-        moments = (each for counter in counted.counters for held in counter.jobs.values() for each in held[1:])
+        moments = (each for counter in counted.counters for held in counter.jobs.values() for each in held[1:3])
         return min((each / SECOND for each in moments if each > first), default=inf)
 
     def starts(self, counted: QuotaCounters) -> list[float]:
         """The starts of the jobs in the same counters."""
         return [held.start / SECOND for counter in counted.counters for held in counter.jobs.values()]
 
-    def refusal(self, counted: QuotaCounters, resources: int, start: float, end: float) -> Refusal | None:
-        """The rule that a job would break with so many resources during [start, end); None: none."""
+    def refusal(
+        self, counted: QuotaCounters, resources: int, start: float, end: float, *, jobs: int = 1
+    ) -> Refusal | None:
+        """The rule that so many jobs would break with so many resources during [start, end); None: none."""
         first = moment(start)
         length = moment(end) - first
-        hit = self._hit(counted, resources, first, length)
+        hit = self._hit(counted, resources, jobs, first, length)
         if hit is None:
             return None
         again, worst = hit.again, hit
@@ -262,25 +283,25 @@ class Quotas:
                 furthest = max(first, *(counter.last() for counter in counted.counters)) + HORIZON
                 if again > furthest:
                     break
-            following = self._hit(counted, resources, int(again), length)
+            following = self._hit(counted, resources, jobs, int(again), length)
             if following is None:
                 return Refusal(hit, again / SECOND)
             again, worst = following.again, following
         # Name the rule that blocks it for ever.
         return Refusal(worst, inf)
 
-    def _hit(self, counted: QuotaCounters, resources: int, start: int, length: int) -> QuotaHit | None:
+    def _hit(self, counted: QuotaCounters, resources: int, jobs: int, start: int, length: int) -> QuotaHit | None:
         """The limit that blocks this start for longest."""
         worst: QuotaHit | None = None
         pieces: list[CalendarPiece] | None = None
         for counter in counted.counters:
             for rule in counter.rules:
                 if not rule.set:
-                    found = always(counter, rule, resources, start, length)
+                    found = always(counter, rule, resources, jobs, start, length)
                 else:
                     if pieces is None:
                         pieces = self._pieces(start, start + length)
-                    found = self._in_periods(counter, rule, resources, start, length, pieces)
+                    found = self._in_periods(counter, rule, resources, jobs, start, length, pieces)
                 if found is not None and (worst is None or found.again > worst.again):
                     worst = found
         return worst
@@ -290,26 +311,29 @@ class Quotas:
         counter: QuotaCounter,
         rule: QuotaRule,
         resources: int,
+        jobs: int,
         start: int,
         length: int,
         pieces: list[CalendarPiece],
     ) -> QuotaHit | None:
-        if length > 0 and rule.tight(resources, length):
-            possible = self._possible(counter, rule, resources, start, length)
+        if length > 0 and rule.tight(resources, jobs, length):
+            possible = self._possible(counter, rule, resources, jobs, start, length)
             if possible > start:
-                return QuotaHit(rule, alone(rule, resources), possible, counter, start, start)
-        return within(counter, rule, resources, start, length, pieces)
+                return QuotaHit(rule, alone(rule, resources, jobs), possible, counter, start, start)
+        return within(counter, rule, resources, jobs, start, length, pieces)
 
-    def _possible(self, counter: QuotaCounter, rule: QuotaRule, resources: int, start: int, length: int) -> float:
+    def _possible(
+        self, counter: QuotaCounter, rule: QuotaRule, resources: int, jobs: int, start: int, length: int
+    ) -> float:
         """When it could start on an empty site."""
-        key = (rule, resources, length)
+        key = (rule, resources, jobs, length)
         known_from, known_to = self._impossible.get(key, (start, start))
         if not known_from <= start <= known_to:
             known_from, known_to = start, start
         empty = QuotaCounter(counter.rules)
         at: float = known_to
         while at <= start + HORIZON:
-            hit = within(empty, rule, resources, int(at), length, self._pieces(int(at), int(at) + length))
+            hit = within(empty, rule, resources, jobs, int(at), length, self._pieces(int(at), int(at) + length))
             if hit is None:
                 break
             at = hit.again

@@ -16,14 +16,17 @@ from rota.plan.ask import Ask
 from rota.plan.language.request import ResourceGroup
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import PATIENCE_S, Policy, Queue
+from rota.plan.policy.priority_caps import Cap
 from rota.plan.policy.quotas import Quotas
 from rota.plan.reasons import Moved
+from rota.plan.schedule import waiting_gang
 from rota.plan.schedule.plan_entry import RUNNING, WAITING, PlanEntry, by_rank
 from rota.plan.schedule.priority_class import PriorityClass
 from rota.plan.schedule.suspended_job import SuspendedJob
 from rota.plan.site.availability import RENEW_S, Closure, closing, closures
 from rota.plan.site.resources import Site
 from rota.plan.snapshot import AT_REST, CACHE, state
+from rota.plan.timeline.gang_shape import GangTerms
 from rota.plan.timeline.ledger import Ledger
 from rota.plan.timeline.search_bounds import Bounds
 from rota.plan.timeline.shapes import Family, Shape
@@ -55,6 +58,8 @@ class Plan:
     limits: Mapping[str, int]
     now: float
     patience_s: float  #: how long a reservation waits for resources that are missing
+    gang_patience_s: float  #: how long a gang waits before it has a reservation, whatever the policy
+    caps: tuple[Cap, ...]  #: on the priority of outsiders on machines of groups
     serial: int
     ranked_at: float
 
@@ -69,6 +74,7 @@ class Plan:
     overlapping: set[int]  #: jobs that hold what another job holds, as after an overrun
     bounds: Annotated[dict[Family, Bounds], CACHE]
     shapes: dict[tuple[ResourceGroup, ...], Shape]  #: what each request means here
+    choosy_shapes: dict[GangTerms, Shape]  #: the same for gangs, and for jobs with preferences about hosts
 
     # -- which jobs wait, run or begin
     classes: list[PriorityClass]  #: highest priority first
@@ -82,6 +88,8 @@ class Plan:
     starting: list[PlanEntry]  #: chosen to begin at once
     late: dict[int, PlanEntry]  #: due, but resources are missing or parents still run
     children: dict[int, list[PlanEntry]]
+    patient: PlanEntry | None  #: the gang with a reservation, where backfilling is not conservative
+    gang_of: dict[int, int]  #: member of a waiting gang → the id of that gang's entry
     inner_jobs: dict[str, list[PlanEntry]]  #: id or name of a container → the jobs that ask for it
 
     # -- heaps of moments; outdated items stay in them and are skipped
@@ -121,7 +129,8 @@ class Plan:
     ) -> None:
         self.site, self.policy, self.quotas, self.counted = site, policy, quotas, counted
         self.now = self.ranked_at = now
-        self.patience_s = PATIENCE_S
+        self.patience_s = self.gang_patience_s = PATIENCE_S
+        self.caps = ()
         self.serial = 0
         if isinstance(usage, Usage):
             self.usage = usage
@@ -132,7 +141,7 @@ class Plan:
         self.limits = dict(limits or {})
         self.overlapping = set()
         self.entries, self.running, self.running_besteffort, self.suspended = {}, {}, {}, {}
-        self.reserved, self.late, self.children, self.inner_jobs = {}, {}, {}, {}
+        self.reserved, self.late, self.children, self.inner_jobs, self.gang_of = {}, {}, {}, {}, {}
         self.classes, self.besteffort_class = [], PriorityClass(-inf, "conservative")
         self.placed_besteffort, self.starting = [], []
         self.starts, self.overdue, self.expiries, self.notices, self.recheck_times = [], [], [], [], []
@@ -141,6 +150,7 @@ class Plan:
         self.promised, self.vacated, self.pending = {}, [], set()
         self.pause_after = self.paused = None
         self.given_up = False
+        self.patient = None
         self.empty()
 
     @property
@@ -162,7 +172,7 @@ class Plan:
         self.renew_at = self.now + RENEW_S if site.hours else inf
         self.close(self.slots)
         self.ledger = Ledger(site, self.limits)
-        self.inside, self.sharing, self.bounds, self.shapes = {}, {}, {}, {}
+        self.inside, self.sharing, self.bounds, self.shapes, self.choosy_shapes = {}, {}, {}, {}, {}
 
     def close(self, slots: Slots, within: int = -1, *, since: float = -inf, until: float = inf) -> None:
         """Take from these slots what closures forbid."""
@@ -210,6 +220,8 @@ class Plan:
         assert end is not None
         begin = start if since is None else since
         types = entry.ask.types
+        if entry.team is not None:
+            waiting_gang.seat(entry, self.ledger)
         if not types.besteffort:
             slots = self.slots_of(entry)
             if slots is not None:
@@ -223,8 +235,11 @@ class Plan:
                 else:
                     slots.take(entry.resources, begin, end)
         if entry.counted is not None and self.quotas is not None:
-            number = entry.resources if self.counted else entry.resources.bit_count()
-            self.quotas.take(entry.counted, entry.id, number, start, end)
+            if entry.team is not None:
+                waiting_gang.count(entry, self.quotas)
+            else:
+                number = entry.resources if self.counted else entry.resources.bit_count()
+                self.quotas.take(entry.counted, entry.id, number, start, end)
         if entry.taking is not None or entry.everywhere:
             self.take_amounts(entry)
         if entry.id in self.suspended:
@@ -234,6 +249,9 @@ class Plan:
         assert entry.start is not None
         assert entry.end is not None
         span, low = (entry.start, entry.end), entry.ask.types.besteffort
+        if entry.team is not None:
+            waiting_gang.take_amounts(entry, self.ledger, span)
+            return
         self.ledger.take(entry.id, entry.taking, entry.everywhere, entry.resources, span, low=low)
 
     def hold_regardless(self, entry: PlanEntry, slots: Slots, start: float, end: float) -> None:
@@ -271,9 +289,18 @@ class Plan:
                 slots.give(entry.resources, begin, end)
             if slots is self.slots:
                 self.bounds.clear()
-        if entry.counted is not None and self.quotas is not None:
-            self.quotas.give(entry.counted, entry.id)
+        self.uncount(entry)
+        if entry.team is not None:
+            waiting_gang.give_amounts(entry, self.ledger)
         self.ledger.give(entry.id)
+
+    def uncount(self, entry: PlanEntry) -> None:
+        """Its quotas count it no longer."""
+        if entry.counted is not None and self.quotas is not None:
+            if entry.team is not None:
+                waiting_gang.uncount(entry, self.quotas)
+            else:
+                self.quotas.give(entry.counted, entry.id)
 
     def unplan(self, entry: PlanEntry) -> None:
         """Remove the planned start of a waiting job, and of the jobs planned inside it."""
@@ -369,14 +396,29 @@ class Plan:
                 found += self.planned_inside(inner)
         return found
 
+    def entry_of(self, job: int) -> PlanEntry | None:
+        """The entry of a job; of a member of a waiting gang, that of the gang."""
+        found = self.entries.get(job)
+        return self.entries.get(self.gang_of[job]) if found is None and job in self.gang_of else found
+
     def dependents(self, entry: PlanEntry) -> list[PlanEntry]:
         """Waiting jobs whose place depends on that of this job, in order of rank."""
-        if entry.id not in self.children and not entry.ask.types.container:
+        if entry.team is None and entry.id not in self.children and not entry.ask.types.container:
             return []
-        found = [child for child in self.children.get(entry.id, ()) if child.state == WAITING]
+        jobs = entry.jobs
+        found = [child for job in jobs for child in self.children.get(job, ()) if child.state == WAITING]
         if entry.ask.types.container:
             found += [each for each in self.asked_inside(entry) if each.state == WAITING and each not in found]
         return sorted(found, key=by_rank)
+
+    def forget(self, entry: PlanEntry) -> None:
+        """It is in the plan no longer."""
+        self.entries.pop(entry.id, None)
+        if self.patient is entry:
+            self.patient = None
+        if entry.team is not None:
+            for job in entry.jobs:
+                self.gang_of.pop(job, None)
 
     def remove_ties(self, entry: PlanEntry) -> None:
         """Forget its parents and its container."""

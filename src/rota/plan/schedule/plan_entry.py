@@ -22,12 +22,26 @@ BLOCKED = "blocked"  #: a parent failed, so it will never run
 Rank = tuple[float, ...]
 
 
+class CappedRank(NamedTuple):
+    """A rank that a job has where its priority is capped."""
+
+    rank: Rank
+    within: int  #: the resources on which it has this rank or a better one
+
+
 class Option(NamedTuple):
     """One alternative on the present site."""
 
     shape: Shape
     length: float  #: planned seconds
     hard: bool  #: a walltime ends it by then
+
+
+class Team(NamedTuple):
+    """What the members of a waiting gang take, each by its place in the input."""
+
+    takings: tuple[Taking | None, ...]
+    counted: tuple[tuple[QuotaCounters, tuple[int, ...]], ...]  #: quotas, and the members that each counts
 
 
 class PlanEntry(Struct, eq=False, gc=False):
@@ -42,7 +56,11 @@ class PlanEntry(Struct, eq=False, gc=False):
     special: bool = False  #: may it share resources with other jobs?
     state: str = WAITING
     rank: Rank = ()
+    #: from best to worst, if machines with a cap give it several; the first is `rank`, the last holds everywhere
+    ranks: tuple[CappedRank, ...] = ()
+    within: int = -1  #: the resources that it may have while it is planned by one of these ranks
     serial: int = 0  #: in order of submission
+    session_place: tuple[int, ...] = ()  #: its place in its session of a pipeline; empty: it is in none
     options: tuple[Option, ...] = ()
     kind: Option | tuple[Option, ...] | None = None  #: equal for jobs with the same options; None: no job is equal
     trouble: Waits | None = None  #: why it could not run even on an empty site
@@ -61,21 +79,36 @@ class PlanEntry(Struct, eq=False, gc=False):
     alternative: int = 0
     reason: Waits | None = None
     blamed: bool = False  #: not only resources keep it waiting: try it again after every event
+    team: Team | None = None  #: it is a gang that waits
+    parts: tuple[int, ...] = ()  #: of a gang with a place: the resources of each member
+    gang: int = 0  #: the gang that this running job is a member of
 
     def __post_init__(self) -> None:
         types = self.ask.types
         shares = types.placeholder or types.allowed or self.ask.share
         self.special = types.timesharing is not None or bool(shares)
 
+    @property
+    def jobs(self) -> tuple[int, ...]:
+        """Its id, or those of all members of a gang that waits."""
+        gang = self.ask.gang
+        return (self.id,) if gang is None else tuple(member.job for member in gang.members)
+
     def __repr__(self) -> str:
         return f"<{self.id} {self.state} {self.start}-{self.end}>"
 
 
 class Begin(NamedTuple):
-    """A job begins now; these besteffort jobs must end first."""
+    """A job, or all members of a gang, begin now; these besteffort jobs must end first."""
 
     entry: PlanEntry
     victims: list[int]
+    members: tuple[PlanEntry, ...] = ()  #: of a gang, in input order; `entry` is the one whose id the gang had
+
+    @property
+    def entries(self) -> tuple[PlanEntry, ...]:
+        """All that begin together."""
+        return self.members or (self.entry,)
 
 
 def by_rank(entry: PlanEntry) -> Rank:

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
+from rota.plan.ask import Gang
 from rota.plan.language.hostlist import fold
 from rota.plan.language.request import Alternative
 from rota.plan.reasons import Waits
 from rota.plan.schedule.plan import Plan
 from rota.plan.schedule.plan_entry import PlanEntry
 from rota.plan.site.resources import ASLEEP, DRAINED, LEAVING, Site
+from rota.plan.timeline.gang_shape import GangShape, as_gang
 from rota.plan.timeline.shapes import Shape
 
 #: How many hosts or jobs are listed by name.
 NAMED: Final = 5
+#: Words of `Site.away` for machines that their condition keeps jobs from.
+CONDITIONS: Final = frozenset({"manual", "broken", "removed"})
 
 
 def away_hosts(site: Site, hosts: list[str]) -> Waits:
@@ -22,6 +28,9 @@ def away_hosts(site: Site, hosts: list[str]) -> Waits:
     words = {host: site.away.get(host, "") for host in hosts}
     more = f" and {len(hosts) - NAMED} more may not" if len(hosts) > NAMED else ""
     hint = _undone(site, {host: why for host, why in words.items() if why not in ("", ASLEEP)})
+    if words and all(why in CONDITIONS for why in words.values()):
+        said = f"no machine that it could use is automated: {away_text(site, hosts[:NAMED])}{more}"
+        return Waits("condition", said, hint=hint)
     said = f"too few of the resources it asks for may be used now: {away_text(site, hosts[:NAMED])}{more}"
     return Waits("no_resources", said, hint=hint)
 
@@ -41,6 +50,8 @@ def _undone(site: Site, words: dict[str, str]) -> str:
     if recorded:
         said = next(iter(recorded.values()))
         alike = quoted(host for host, why in recorded.items() if why == said)
+        if said in CONDITIONS:
+            return f"rota node set {alike} --condition automated"
         return f"rota node set {alike} {'--no-drain' if said == DRAINED else '--state alive'}"
     startable = [host for host, why in words.items() if site.silent[host] and why != LEAVING]
     if startable:
@@ -65,6 +76,9 @@ def nowhere(plan: Plan, entry: PlanEntry, reason: Waits) -> Waits:
     away = site.everything & ~site.usable
     if plan.counted or not away:
         return reason
+    if entry.ask.gang is not None:
+        asked = _gang_would_have(plan, entry, entry.ask.gang)
+        return away_hosts(site, site.hosts_of(away & asked)) if away & asked else reason
     taking, short = entry.taking, None
     if taking is not None:
 
@@ -75,9 +89,24 @@ def nowhere(plan: Plan, entry: PlanEntry, reason: Waits) -> Waits:
         if _fits(plan, alternative, short):
             asked = 0
             for group in alternative.groups:
-                asked |= site.matching(group.where)
+                asked |= site.matching(group.where, group.pool)
             return away_hosts(site, site.hosts_of(away & asked or away))
     return reason
+
+
+def _gang_would_have(plan: Plan, entry: PlanEntry, gang: Gang) -> int:
+    """The resources that a gang could have if all hosts were usable; 0: it would not fit even then."""
+    everything = plan.site.everything
+    for option in entry.options:
+        terms = as_gang(option.shape).terms
+        members = tuple(
+            replace(its, within=plan.site.hosts.get(member.ask.force_host, everything))
+            for its, member in zip(terms.members, gang.members, strict=True)
+        )
+        shape = GangShape(replace(terms, members=members), plan.site, within=everything)
+        if shape.possible:
+            return shape.eligible
+    return 0
 
 
 def _fits(plan: Plan, alternative: Alternative, short: object) -> bool:

@@ -20,12 +20,14 @@ from rota.plan.site.node_facts import Figure, NodeFacts
 
 KINDS: Final = (
     "property", "resource", "host", "node", "energy", "queue", "quota", "calendar", "rule", "share", "setting",
+    "machine_group",
 )  # fmt: skip
 
 #: kind → name → value
 Records = Mapping[str, Mapping[str, Any]]
 
 State = Literal["alive", "absent", "suspected", "dead"]
+MachineCondition = Literal["automated", "manual", "broken", "removed"]
 #: `failed`: it did not wake up.
 EnergyState = Literal["falling", "asleep", "waking", "failed"]
 
@@ -46,6 +48,7 @@ MOST_RESOURCES: Final = 100_000
 MOST_ID: Final = 1_000_000
 _TEXT_MAX: Final = 200
 _PROPERTY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
+_GROUP: Final = re.compile(r"[A-Za-z0-9._:-]{1,100}", re.ASCII)
 #: Words with a meaning of their own in requests and expressions.
 _RESERVED: Final = frozenset("all and best false half_best in like no node nodes not or true walltime yes".split())
 
@@ -70,6 +73,23 @@ class HostRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     reason: Annotated[str, Meta(max_length=200)] = ""  #: the administrator's reason for the state or the drain
     available_until: float | None = None  #: wall time from which it may not be used any more
     hours: str = ""  #: when it may be used (`plan.site.availability`); empty: what its agent says, else always
+    condition: MachineCondition = "automated"
+    condition_reason: Annotated[str, Meta(max_length=500)] = ""
+    owner: Annotated[str, Meta(max_length=200)] = ""  #: user who is told of its troubles; empty: nobody
+    groups: list[str] = []  #: machine groups
+    provision_cmd: Annotated[str, Meta(max_length=10_000)] = ""  #: installs it anew for a job
+    manual_user: str = ""  #: who has reserved it by hand
+    manual_until: float | None = None  #: wall time at which that ends
+    wanted_by: str = ""  #: who gets it by hand as soon as it is free
+    wanted_s: float = 0.0  #: for how long
+    returns_to: MachineCondition = "automated"  #: its condition when that user returns it
+
+
+class MachineGroupRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Machines that belong together, and what outsiders may have of them."""
+
+    cap: int | None = None  #: highest priority of a job of an outsider there; None: no cap
+    users: list[str] = []  #: its members
 
 
 class EnergyRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -89,12 +109,20 @@ class NodeRecord(NodeFacts, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 Check = Callable[[str, Any], None]
 
+#: The highest priority that a job can have.
+MOST_PRIORITY: Final = 255
+#: What msgspec says of a text that is too long.
+_TOO_LONG: Final = re.compile(r"Expected `str` of length <= (\d+) - at `\$\.(\w+)`")
+
 
 def as_struct(what: str, value: Any, kind: Any) -> Any:
     """A value converted to the struct of its kind. Raises `BadInput`, which names the field."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
+        if (found := _TOO_LONG.fullmatch(str(error))) is not None:
+            name = found[2].replace("_", " ")
+            raise BadInput(f"{what}: its {name} has more than {found[1]} characters", hint="shorten it") from None
         text = str(error).replace("`", "'").replace("Object contains unknown field", "there is no field")
         raise BadInput(f"{what}: {text[:1].lower()}{text[1:]}", hint="see 'rota --help'") from None
 
@@ -131,6 +159,33 @@ def _check_node(name: str, value: Any) -> None:
         parse_hours(record.hours)
 
 
+def check_group_name(name: str) -> None:
+    """Raise `BadInput` unless a machine group can have this name."""
+    if not _GROUP.fullmatch(name):
+        raise BadInput(
+            f"'{shortened(name)}' cannot be the name of a machine group",
+            hint="use letters, digits and . _ - : at most 100",
+        )
+
+
+def check_user_name(name: str) -> None:
+    """Raise `BadInput` unless this can be one user."""
+    if not name or not name.isprintable() or " " in name:
+        raise BadInput(f"'{shortened(name)}' cannot be a user", hint="give the name of one user")
+
+
+def _check_machine_group(name: str, value: Any) -> None:
+    check_group_name(name)
+    record: MachineGroupRecord = as_struct(f"machine group '{shortened(name)}'", value, MachineGroupRecord)
+    if record.cap is not None and not 0 <= record.cap <= MOST_PRIORITY:
+        raise BadInput(
+            f"machine group '{name}': no job has the priority {shortened(str(record.cap))}",
+            hint=f"give a cap from 0 to {MOST_PRIORITY}, or none",
+        )
+    for user in record.users:
+        check_user_name(user)
+
+
 def _check_energy(name: str, value: Any) -> None:
     as_struct(f"energy of '{shortened(name)}'", value, EnergyRecord)
 
@@ -151,6 +206,7 @@ SITE_CHECKS: Final[dict[str, Check]] = {
     "host": _check_host,
     "node": _check_node,
     "energy": _check_energy,
+    "machine_group": _check_machine_group,
     "setting": _check_setting,
 }
 

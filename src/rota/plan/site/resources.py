@@ -6,6 +6,7 @@ are taken first. A `Site` is immutable: when resources change, a new one is made
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from itertools import pairwise
@@ -14,9 +15,10 @@ from typing import Final
 from msgspec import Struct
 
 from rota.errors import BadInput
-from rota.plan.language.expression import Kind, Value, check, matches, parse
+from rota.plan.language.expression import Kind, Value, check, parse
 from rota.plan.site.bitset import positions, runs, spans_of
 from rota.plan.site.clock import Clock
+from rota.plan.site.matching_sets import MatchingSets
 from rota.plan.snapshot import Unchanging
 
 #: Other names of a level.
@@ -46,6 +48,7 @@ class HostFigures(Struct, frozen=True):
     disk: int | None = None
     gpus: int = 0
     limits: dict[str, int] = {}
+    pool: str = ""  #: that the host belongs to
 
 
 class Site(Unchanging):
@@ -68,6 +71,8 @@ class Site(Unchanging):
         clock: Clock | None = None,
         asleep: Mapping[str, float | None] | None = None,
         wake_s: float = 0.0,
+        forceable: Collection[int] | None = None,
+        automated: Collection[int] | None = None,
     ) -> None:
         """`hours`: host → the hours in which it may be used, by `clock`. `asleep`: sleeping host → since when it
         is being woken, or None; waking takes `wake_s`."""
@@ -89,6 +94,10 @@ class Site(Unchanging):
             raise BadInput(f"resource {twice} is there twice", hint="give each resource an id of its own")
         #: resources on which jobs may be placed
         self.usable = self.everything if usable is None else self.mask(usable)
+        #: resources that a job may have which forces their host, whatever its condition
+        self.forceable = self.usable if forceable is None else self.mask(forceable)
+        #: resources of machines that are automated or may be again, whether they may be used now or not
+        self.automated = self.everything if automated is None else self.mask(automated)
         self.away = dict(away or {})  #: host that may not be used → why, in a word
         self.reasons = dict(reasons or {})  #: host → the reason that an administrator or a hook gave
         #: host that is `away` only because of its agent → does `rota node add` start that agent?
@@ -116,6 +125,7 @@ class Site(Unchanging):
             self.asleep |= mask
         self._in_order: bool | None = None  #: do ids ascend as bits do?
         self._matching: dict[str, int] = {"": self.everything}
+        self._sets = MatchingSets([each.values for each in self.resources])
         self._columns: dict[str, list[Value | None]] = {}
         #: cache of values derived from this site by other modules
         self.made: dict[object, object] = {}
@@ -181,19 +191,40 @@ class Site(Unchanging):
     def is_level(self, name: str) -> bool:
         return self.level(name) in self.levels or self.level(name) in self.kinds
 
-    def matching(self, where: str) -> int:
-        """The resources that satisfy an expression. A bad expression is an error, never a wider match."""
+    def in_pool(self, pool: str) -> int:
+        """The resources of the hosts of a pool."""
+        found = 0
+        for host, mask in self.hosts.items():
+            if host in self.figures and self.figures[host].pool == pool:
+                found |= mask
+        return found
+
+    def matching(self, where: str, pool: str = "") -> int:
+        """The resources, of this pool if one is named, that satisfy an expression. A bad expression is an error,
+        never a wider match."""
+        if pool:
+            return self.matching(where) & self.in_pool(pool)
         found = self._matching.get(where)
         if found is None:
             expression = parse(where)
             check(expression, self.kinds)
-            found = 0
-            for bit, resource in enumerate(self.resources):
-                if matches(expression, resource.values):
-                    found |= 1 << bit
+            found = self._sets.of(expression)
             if len(self._matching) > 10_000:
                 self._matching = {"": self.everything}
             self._matching[where] = found
+        return found
+
+    def on_hosts_with(self, cores: int) -> int:
+        """The resources of the hosts that have at least so many."""
+        key = ("on hosts with", cores)
+        found = self.made.get(key)
+        if not isinstance(found, int):
+            each = Counter(self.column("host"))
+            found = 0
+            for position, host in enumerate(self.column("host")):
+                if host is not None and each[host] >= cores:
+                    found |= 1 << position
+            self.made[key] = found
         return found
 
     def column(self, level: str) -> list[Value | None]:

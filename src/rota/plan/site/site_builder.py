@@ -17,6 +17,7 @@ from rota.plan.site.clock import Clock
 from rota.plan.site.records import PREFER_SETTING, HostRecord, NodeRecord, Records, kinds_of, levels_of
 from rota.plan.site.resources import ABSENT, ASLEEP, DRAINED, SUSPECTED, HostFigures, Resource, Site
 from rota.plan.size import Capacity
+from rota.pool_names import NODES
 
 
 def site_of(
@@ -49,6 +50,8 @@ def site_of(
             away[host] = SUSPECTED if energy["state"] == "failed" else ASLEEP
         else:
             away[host], silent[host] = (words or {}).get(host, ABSENT), host in ours
+    forceable = {host for host, its in hosts.items() if host in there and _is_forceable(its)}
+    automated = {host for host, its in hosts.items() if its.condition != "removed"}
     until = {host: its.available_until for host, its in hosts.items() if its.available_until is not None}
     return Site(
         [Resource(id, values) for id, values in rows.items()],
@@ -65,19 +68,31 @@ def site_of(
         clock=clock or Clock(UTC),
         asleep={host: since for host, since in asleep.items() if host in hosts and host not in away},
         wake_s=wake_s or 0.0,
+        forceable=[id for id, values in rows.items() if values["host"] in forceable],
+        automated=[id for id, values in rows.items() if values["host"] in automated],
     )
+
+
+def _is_forceable(record: HostRecord) -> bool:
+    """May a job that forces this host run there? Its condition does not matter, but it waits for a manual user."""
+    if record.state != "alive" or record.drain or record.wanted_by or record.manual_user:
+        return False
+    return record.condition != "removed"
 
 
 def _away(record: HostRecord) -> str:
     """Why the record of a host forbids jobs there; empty if it does not."""
     if record.state != "alive":
         return record.state
-    return DRAINED if record.drain else ""
+    if record.condition != "automated":
+        return record.condition
+    return DRAINED if record.drain or record.wanted_by else ""
 
 
 def _reason(records: Records, host: str, record: HostRecord) -> str:
     """The reason that an administrator or a hook gave for a host's state."""
-    return "; ".join(filter(None, (record.reason, record.why, energy_of(records).get(host, {}).get("why"))))
+    energy = energy_of(records).get(host, {}).get("why")
+    return "; ".join(filter(None, (record.condition_reason, record.reason, record.why, energy)))
 
 
 def energy_of(records: Records) -> Mapping[str, Any]:
@@ -117,6 +132,7 @@ def _figures(record: HostRecord, found: Capacity | None) -> HostFigures:
         disk=record.disk if record.disk is not None or found is None else found.disk,
         gpus=record.gpus or (found.gpus if found is not None else 0),
         limits=record.limits,
+        pool=found.pool if found is not None else NODES,
     )
 
 

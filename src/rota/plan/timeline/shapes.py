@@ -224,7 +224,10 @@ class GroupFit:
 
     def __init__(self, group: ResourceGroup, site: Site, *, within: int) -> None:
         levels = tuple(site.level(level.name) for level in group.levels)
-        tree = tree_of(site, levels, site.matching(group.where) & within)
+        eligible = site.matching(group.where, group.pool) & within
+        if group.host_cores > 1:
+            eligible &= site.on_hosts_with(group.host_cores)
+        tree = tree_of(site, levels, eligible)
         self.tree = tree
         self._tree, self._over = tree.levels, tree.over
         self.number = group.levels[0].number
@@ -283,14 +286,14 @@ class GroupFit:
             found, wanted = self.candidates(free)
             if wanted < 1 or found[0].bit_count() < wanted:
                 return 0
-            taken = self._take(found, wanted)
+            taken = self.take(found, lowest(found[0], wanted))
             lacking = short(taken) if short is not None else 0
             if not lacking:
                 return taken
             free &= ~lacking
 
-    def _take(self, found: list[int], wanted: int) -> int:
-        marks = lowest(found[0], wanted)
+    def take(self, found: list[int], marks: int) -> int:
+        """The resources to take of these blocks of the first level; `found`: the result of `candidates`."""
         for over, number, candidates in zip(self._over, self.numbers[1:], found[1:], strict=True):
             assert isinstance(number, int)
             marks = over.lowest_of_each(candidates, number, marks)
@@ -303,7 +306,11 @@ class GroupFit:
             yield from self._choices(0, found[0], wanted, found)
 
     def _choices(self, depth: int, marks: int, number: int, found: list[int]) -> Iterator[int]:
-        for some in combinations([1 << position for position in positions(marks)], number):
+        # One after another: of many blocks the first is often enough.
+        ones = ((1 << position,) for position in positions(marks))
+        for some in (
+            ones if number == 1 else combinations([1 << position for position in positions(marks)], number)
+        ):
             if depth == len(self.numbers) - 1:
                 yield self._tree[-1].expand(sum(some))
             else:
@@ -357,7 +364,7 @@ class Shape(Unchanging):
         #: it fits an empty site
         self.possible = bool(self.choose(within))
         #: takes whole hosts, and so all of their memory, disk and GPUs
-        self.whole_hosts = any(fit.last in _whole(site) for fit in self.fits)
+        self.whole_hosts = any(fit.last in whole_host_levels(site) for fit in self.fits)
 
     def may_fit(self, free: int) -> bool:
         """Does each group fit alone? False means that the shape cannot fit."""
@@ -413,6 +420,6 @@ class Shape(Unchanging):
 Family = Shape | tuple[BlockTree | int | str, ...]
 
 
-def _whole(site: Site) -> tuple[str, ...]:
+def whole_host_levels(site: Site) -> tuple[str, ...]:
     """Levels whose blocks are one host or more."""
     return site.levels[: site.levels.index("host") + 1] if "host" in site.levels else ("host",)

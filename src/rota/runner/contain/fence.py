@@ -6,7 +6,7 @@ It knows (job, attempt) and no task:
 
     share = containment.give((job, attempt, token), cpu_list)   # of the planner; `take_back` at the end
     fence = containment.fences.make(job, attempt, cores=share.cores, token=token)
-    paths = fence.paths              # for `process.start(..., cgroups=paths)`: inside from the first moment
+    paths = fence.paths              # `StartOrder.cgroups`: inside from the first moment
     fence.add(pid)                   # or right after: and in any case, so that it is followed
     fence.keep_to({4, 5})            # other cores from now on
     fence.freeze(True); fence.freeze(False)
@@ -14,9 +14,7 @@ It knows (job, attempt) and no task:
     fence.empty()                    # is nothing of it alive?
     fence.remove()                   # False while something is inside; `remove_patiently` waits a second
     record = fence.record()          # for the journal; `fences.recorded` finds it again
-
-    with on_its_cores(share):        # of `allocation`: what is started here is bound from its first moment
-        pid = start(...)
+    share.bound                      # `StartOrder.cores`: bound to them from the first moment
 
 A running task has its fence in `task.fence` (None while it is young: see `Sampling`). To stop and continue a
 task use `Containment.freeze(task, on)`, which makes a fence if there is none yet.
@@ -28,7 +26,8 @@ import signal
 import time
 from collections.abc import Callable, Collection, Iterable
 
-from rota.runner.contain import procfs, signals
+from rota.launcher import procfs
+from rota.runner.contain import signals
 from rota.runner.contain.cgroup import ControlGroup
 from rota.runner.contain.hierarchies import CORES, HOLD, MEMORY
 from rota.runner.contain.process_trail import ProcessTrail
@@ -40,13 +39,20 @@ _PATIENCE_S = 10.0
 class Fence:
     """What holds the processes of one attempt together here."""
 
-    __slots__ = ("_trail", "attempt", "by_purpose", "frozen", "job")
+    __slots__ = ("_trail", "attempt", "by_purpose", "frozen", "job", "name")
 
     def __init__(
-        self, job: int, attempt: int, groups: dict[str, ControlGroup], trail: ProcessTrail | None = None
+        self,
+        job: int,
+        attempt: int,
+        groups: dict[str, ControlGroup],
+        trail: ProcessTrail | None = None,
+        *,
+        name: str = "",
     ) -> None:
         self.job = job
         self.attempt = attempt
+        self.name = name or f"{job}.{attempt}"  #: of its groups
         self.frozen = False
         self.by_purpose = groups  #: one may serve several
         self._trail = trail  #: None: its processes are known elsewhere

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator
 
+from rota.launcher.base import Launcher
 from rota.runner.contain.cgroup import ControlGroup
 from rota.runner.contain.fence import Fence
 from rota.runner.contain.hierarchies import (
@@ -19,13 +20,21 @@ from rota.runner.contain.hierarchies import (
 )
 from rota.runner.contain.process_trail import ProcessTrail
 from rota.runner.contain.site_script import BY_SCRIPT, ScriptFence
+from rota.runner.launch.launchers import Launchers
 from rota.runner.log import say
+
+
+def errand_name(job: int, attempt: int, token: int) -> str:
+    """The name of a fence around one of several leases of an attempt."""
+    return f"{job}.{attempt}.{token:x}"
 
 
 class Fences:
     """Makes the fences of a runner."""
 
-    def __init__(self, runner: str, tree: CgroupTree = KERNEL_TREE) -> None:
+    def __init__(self, runner: str, tree: CgroupTree = KERNEL_TREE, *, launchers: Launchers | None = None) -> None:
+        """`launchers`: run the script of the site; None: it is never used."""
+        self._launchers = launchers
         self._prefix = f"rota-{runner}-"
         self._tree = tree
         self.hierarchies = Hierarchies(f"{self._prefix}probe", tree)
@@ -41,18 +50,21 @@ class Fences:
         cores: Collection[int] = (),
         memory: int = 0,
         token: int | None = None,
+        name: str = "",
     ) -> Fence:
         """A new, empty fence. Purposes that the host cannot serve are left out: see `holds`, `limited`.
 
-        `token`: of its lease. It identifies its processes where no group holds them.
+        `token`: of its lease. It identifies its processes where no group holds them. `name`: of its groups, if its
+        attempt may have other fences here.
         """
         trail = ProcessTrail(token)
-        if self.script and hold:
-            made = ScriptFence(job, attempt, script=self.script, cores=cores, trail=trail)
+        if self.script and hold and self._launchers is not None and not name:
+            launcher = self._launchers.new
+            made = ScriptFence(job, attempt, launcher=launcher, script=self.script, cores=cores, trail=trail)
             if made.run("make"):
                 return made
             say(f"job {job} is fenced by control groups instead")
-        fence = Fence(job, attempt, {}, trail)
+        fence = Fence(job, attempt, {}, trail, name=name)
         self.widen(fence, hold=hold, cores=cores, memory=memory)
         return fence
 
@@ -76,7 +88,7 @@ class Fences:
         if place is None:
             self._tell(f"control groups cannot be used for {purpose} here")
             return None
-        path = f"{place.parent}/{self._prefix}{fence.job}.{fence.attempt}"
+        path = f"{place.parent}/{self._prefix}{fence.name}"
         group = next((group for group in fence.groups if group.path == path), None)
         if group is None:
             group = ControlGroup(path, place.version, self._tree)
@@ -102,10 +114,11 @@ class Fences:
             say(what)
 
 
-def recorded(record: str, job: int, attempt: int) -> Fence | None:
-    """The fence in a dead runner's journal, as far as it still exists and was made by Rota."""
+def recorded(record: str, job: int, attempt: int, launcher: Launcher) -> Fence | None:
+    """The fence in a dead runner's journal, as far as it still exists and was made by Rota. `launcher`: runs the
+    site's script, if that made it."""
     if record.startswith(BY_SCRIPT):
-        return ScriptFence(job, attempt, script=record.removeprefix(BY_SCRIPT))
+        return ScriptFence(job, attempt, launcher=launcher, script=record.removeprefix(BY_SCRIPT))
     return _of_paths(record.split("\n"), job, attempt)
 
 
@@ -121,7 +134,7 @@ def _of_paths(paths: Iterable[str], job: int, attempt: int) -> Fence | None:
 
 
 def of_runner(runner: str, tree: CgroupTree = KERNEL_TREE) -> dict[str, Fence]:
-    """The fences of a runner in or beside this process's own groups, by `job.attempt`."""
+    """The fences of a runner in or beside this process's own groups, by name: `job.attempt`, or `errand_name`."""
     found: dict[str, list[str]] = {}
     for _, parent, name in _made(f"rota-{runner}-", tree):
         found.setdefault(name, []).append(f"{parent}/rota-{runner}-{name}")
@@ -134,14 +147,17 @@ def of_runner(runner: str, tree: CgroupTree = KERNEL_TREE) -> dict[str, Fence]:
     return fences
 
 
-def sweep(node: str, tree: CgroupTree = KERNEL_TREE) -> None:
-    """Remove the empty groups of dead runners of this host.
+def sweep(node: str, tree: CgroupTree = KERNEL_TREE, *, own: str = "") -> None:
+    """Remove the empty groups of dead runners of this host, but not those of `own`, which may be named after a
+    process whose place it has taken.
 
     A successor removes the groups of its own deployment when it settles them. This is for deployments that are
     never started again. A group that still holds a process stays.
     """
     for version, parent, name in _made(f"rota-{node}-", tree):
         pid = name.partition("-")[0]
+        if own and f"{node}-{name}".startswith(f"{own}-"):
+            continue
         if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
             group = ControlGroup(f"{parent}/rota-{node}-{name}", version, tree)
             if not group.pids():

@@ -1,4 +1,4 @@
-"""Which process belongs to which task. All descend from the runner, which adopts orphans as their sub-reaper.
+"""Which process belongs to which task. All descend from a launcher, which adopts orphans as their sub-reaper.
 
 Descendants of a task's first process are easy. Orphans are identified by what they cannot easily lose: their
 session, an earlier sighting, their control group, the lease in their environment, their own descendants. An
@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable
 
-from rota.runner.contain import process_mark, procfs
-from rota.runner.contain.procfs import Process
+from rota.launcher import procfs
+from rota.launcher.procfs import Process
+from rota.runner.contain import process_mark
+from rota.runner.launch.launchers import Launchers
 from rota.runner.task import Task
 
 #: A recorded start time may be off by this many clock ticks.
@@ -18,7 +20,7 @@ SLACK = 2
 
 
 class Orphan:
-    """A child of the runner that it did not start."""
+    """A child of a launcher that it did not start."""
 
     __slots__ = ("candidates", "owner", "start_time")
 
@@ -31,10 +33,16 @@ class Orphan:
 class ProcessFamily:
     """Assigns processes to the tasks of this runner."""
 
-    def __init__(self, own_pid: int, others: Container[int]) -> None:
-        self._own = own_pid
+    def __init__(self, launchers: Launchers, others: Container[int]) -> None:
+        self._launchers = launchers
         self.orphans: dict[int, Orphan] = {}  #: by pid: children that are not the first of a task
         self._others = others  #: children that belong to no task
+
+    def look(self) -> dict[int, Process]:
+        """The process table. Each process in it that a launcher has started is one of a task by now."""
+        table = procfs.table()
+        self._launchers.catch_up()
+        return table
 
     def sort(self, table: dict[int, Process], tasks: Collection[Task]) -> dict[Task, list[Process]]:
         """The processes of each task, living or zombie. Remembers them for the next time."""
@@ -45,7 +53,10 @@ class ProcessFamily:
         members: dict[Task, list[Process]] = {task: [] for task in tasks}
         orphans: dict[int, Orphan] = {}
         strays: list[tuple[Process, Orphan]] = []
-        for root in children.get(self._own, ()):
+        own = self._launchers.own
+        for root in [child for pid in self._launchers.roots for child in children.get(pid, ())]:
+            if root.pid in own:
+                continue
             main = mains.get(root.pid)
             if main is not None:
                 _claim(main, root, children, members)

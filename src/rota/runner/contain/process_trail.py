@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from rota.runner.contain import process_mark, procfs
+from rota.launcher import procfs
+from rota.runner.contain import process_mark
 
 
 class ProcessTrail:

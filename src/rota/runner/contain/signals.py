@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Container
 
-from rota.runner.contain import procfs
+from rota.launcher import procfs
 
 
 def send(pid: int, start_time: int, number: int, *, slack: int = 0) -> bool:

@@ -6,12 +6,11 @@ It is called as `SCRIPT VERB JOB ATTEMPT CPU_LIST [PID]` and must be quick: the 
 from __future__ import annotations
 
 import os
-import select
-import signal
 from collections.abc import Collection, Iterable
 
+from rota.launcher.base import CannotRun, Discarded, Key, Launcher, Refused, StartOrder
+from rota.launcher.variables import Variables
 from rota.plan.site.bitset import spans_of
-from rota.runner import libc
 from rota.runner.contain.fence import Fence
 from rota.runner.contain.process_trail import ProcessTrail
 from rota.runner.log import say
@@ -27,24 +26,27 @@ class ScriptFence(Fence):
     Where the script fails, signals are used as on a host without control groups.
     """
 
-    __slots__ = ("_added", "_cores", "_script")
+    __slots__ = ("_added", "_cores", "_launcher", "_script")
 
     def __init__(
         self,
         job: int,
         attempt: int,
         *,
+        launcher: Launcher,
         script: str,
         cores: Collection[int] = (),
         trail: ProcessTrail | None = None,
     ) -> None:
         super().__init__(job, attempt, {}, trail)
+        self._launcher = launcher
         self._script = script
         self._cores = spans_of(sorted(cores))
         self._added: set[int] = set()
 
     def run(self, verb: str, *more: str) -> bool:
-        return run_script(self._script, [verb, str(self.job), str(self.attempt), self._cores, *more])
+        words = [verb, str(self.job), str(self.attempt), self._cores, *more]
+        return run_script(self._launcher, self._script, words, key=(self.job, self.attempt, 0))
 
     @property
     def exists(self) -> bool:
@@ -84,30 +86,28 @@ class ScriptFence(Fence):
         return BY_SCRIPT + self._script
 
 
-def run_script(script: str, words: list[str], *, limit_s: float = LIMIT_S) -> bool:
+def run_script(
+    launcher: Launcher, script: str, words: list[str], *, key: Key = (0, 0, 0), limit_s: float = LIMIT_S
+) -> bool:
     """Call it and wait for its end; False, and a line in the log, if it failed or took too long."""
     path = os.fsencode(script)
-    argv = libc.strings([path, *(word.encode() for word in words)])
-    variables = libc.strings([b"PATH=" + os.environb.get(b"PATH", b"/usr/sbin:/usr/bin:/sbin:/bin")])
-    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    actions = libc.FileActions([(null, 0), (null, 1), (null, 2)])
+    search = os.environb.get(b"PATH", b"/usr/sbin:/usr/bin:/sbin:/bin")
+    order = StartOrder(
+        key=key,
+        kind="script",
+        words=(path, [path, *(word.encode() for word in words)]),
+        variables=Variables([b"PATH=" + search], search),
+        cwd=b"/",
+        stdio=Discarded(),
+    )
     called = f"{script} {' '.join(words)}"
     try:
-        pid = libc.spawn(path, libc.address(argv), libc.address(variables), actions.address)
-    except OSError as error:
-        say(f"{called}: {error}")
+        status = launcher.run(order, limit_s)
+    except (Refused, CannotRun) as why:
+        say(f"{called}: {why}")
         return False
-    finally:
-        actions.close()
-        os.close(null)
-    handle = os.pidfd_open(pid)
-    try:
-        if not select.select([handle], [], [], limit_s)[0]:
-            say(f"{called}: timed out after {limit_s:g} s")
-            os.killpg(pid, signal.SIGKILL)  # a session of its own
-    finally:
-        os.close(handle)
-    status = os.waitpid(pid, 0)[1]
-    if status:
+    if status is None:
+        say(f"{called}: timed out after {limit_s:g} s")
+    elif status:
         say(f"{called}: failed with {os.waitstatus_to_exitcode(status)}")
-    return not status
+    return status == 0

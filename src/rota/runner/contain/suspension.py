@@ -18,7 +18,7 @@ from rota.runner.log import say
 from rota.runner.loop import Loop
 from rota.runner.report.journal import Key
 from rota.runner.report.outbox import Outbox
-from rota.runner.start.hook_process import RESUME, SUSPEND
+from rota.runner.start.hook_process import RESUME, SUSPEND, Done
 from rota.runner.start.hooks import NodeHooks
 from rota.runner.task import Task
 from rota.runner.task_table import TaskTable
@@ -52,6 +52,7 @@ class Suspension:
         if task is None:
             return  # it has ended, which is reported elsewhere
         task.suspend_wanted = on
+        self._tasks.changed[task] = None
         if not task.in_suspend_hook:
             self._proceed(task)
 
@@ -81,6 +82,7 @@ class Suspension:
 
     def _go_on(self, task: Task) -> None:
         assert task.suspended_since is not None
+        self._tasks.changed[task] = None
         suspended_s = time.monotonic() - task.suspended_since
         task.suspended_since = None
         task.suspended_s += suspended_s
@@ -105,7 +107,15 @@ class Suspension:
             b"ROTA_CPU_LIST=" + cores.encode(),
         ]
         task.in_suspend_hook = True
-        self._hooks.run(name, task.key, entries, lambda wrong: self._hook_done(name, task, wrong))
+        self._hooks.run(name, task, entries, lambda wrong: self._hook_done(name, task, wrong))
+
+    def run_hook(self, name: str, task: Task) -> None:
+        """Run a hook that an earlier runner was about to run."""
+        self._hook(name, task)
+
+    def follows(self, task: Task, name: str) -> Done:
+        """What follows when this hook of an adopted task has ended."""
+        return lambda wrong: self._hook_done(name, task, wrong)
 
     def _hook_done(self, name: str, task: Task, wrong: str) -> None:
         task.in_suspend_hook = False
@@ -126,6 +136,7 @@ class Suspension:
             self._proceed(task)
 
     def _tell(self, task: Task, message: str = "") -> None:
+        self._tasks.changed[task] = None
         still = task.suspended_since is not None and not self._is_ending(task)
         at = task.suspended_at if still else clock.now()
         self._outbox.paused.append(Paused(*task.key, still, at, message))

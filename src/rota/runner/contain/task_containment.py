@@ -11,16 +11,18 @@ import signal
 from collections.abc import Collection
 
 from rota.errors import BadInput
-from rota.runner.contain import procfs
+from rota.launcher import procfs
+from rota.launcher.base import Begun
+from rota.launcher.nodefile import remove_nodefile
 from rota.runner.contain.fence import Fence, signal_all
-from rota.runner.contain.fences import Fences
+from rota.runner.contain.fences import Fences, errand_name
 from rota.runner.contain.process_family import ProcessFamily
 from rota.runner.current_rules import CurrentRules
-from rota.runner.log import say
+from rota.runner.log import say, say_all
 from rota.runner.loop import Loop
 from rota.runner.report.journal import Contained, Journal, Key
-from rota.runner.start.allocation import remove_nodefile
 from rota.runner.start.cores import ANY, Cores, Owner, Share
+from rota.runner.start.errands import remove_ticket
 from rota.runner.task import Seat, Task
 from rota.runner.task_table import TaskTable
 
@@ -104,6 +106,7 @@ class Containment:
         for task in self._tasks.by_key.values():
             if task.seat is seat and not task.over and task.share is not None:
                 task.share = share
+                self._tasks.changed[task] = None
                 cores = share.cores or self.cores.all
                 if task.fence is not None:
                     task.fence.keep_to(cores)
@@ -123,10 +126,12 @@ class Containment:
             self._make(task, hold=hold, memory=memory)
         return [] if task.fence is None else task.fence.paths
 
-    def started(self, task: Task, pid: int, groups: Collection[str]) -> None:
+    def started(self, task: Task, begun: Begun, groups: Collection[str]) -> None:
         """Fence a process that was just started for a task, unless it joins these groups by itself."""
+        if begun.unbound:
+            say(f"a job cannot be bound to its cores: {begun.unbound}")
         if task.fence is not None and not groups:  # the fence of a script cannot be joined
-            task.fence.add(pid)
+            task.fence.add(begun.pid)
 
     def hold_part(self, task: Task) -> None:
         """Fence a part: it has no process yet, and processes may be started in it at any time."""
@@ -157,11 +162,13 @@ class Containment:
             if task.fence.holds or not fences.widen(task.fence, hold=hold, cores=cores, memory=memory):
                 return False
         else:
-            fence = fences.make(task.key[0], task.key[1], hold=hold, cores=cores, memory=memory)
+            name = errand_name(*task.key) if task.is_errand else ""
+            fence = fences.make(*task.key[:2], hold=hold, cores=cores, memory=memory, name=name)
             if not fence.exists:
                 return False
             task.fence = fence
         task.plain = False
+        self._tasks.changed[task] = None
         self._journal.add(Contained(*task.key, task.fence.record()))
         return True
 
@@ -200,6 +207,7 @@ class Containment:
         if on and not done:
             self.freeze(task, False)
         task.frozen = on and done
+        self._tasks.changed[task] = None
         task.plain = False
         self._share_while_frozen(task)
         return done
@@ -226,7 +234,7 @@ class Containment:
 
     def members(self) -> dict[Task, list[procfs.Process]]:
         """The processes of each task, living or zombie."""
-        return self.family.sort(procfs.table(), self._tasks.by_key.values())
+        return self.family.sort(self.family.look(), self._tasks.by_key.values())
 
     def living(self, task: Task) -> list[procfs.Process]:
         """The living processes of a task."""
@@ -244,9 +252,11 @@ class Containment:
     def clean_up(self, task: Task) -> None:
         """Nothing is left of a task: remove what was made for it, free its cores, remove its fence."""
         if task.scratch is not None:
-            task.scratch.remove()
+            say_all(task.scratch.remove())
         if task.nodefile is not None:
-            remove_nodefile(task.nodefile)
+            say_all(remove_nodefile(task.nodefile))
+        if task.ticket is not None:
+            say_all(remove_ticket(task.ticket))
         self.take_back(task.key)
         if task.fence is not None and not task.fence.remove():
             self._garbage.append(task.fence)

@@ -14,20 +14,18 @@ import msgspec
 
 from rota.core.attempts.leases import Finished
 from rota.core.jobs.outcome import Behaved, Outcome
-from rota.runner import libc
-from rota.runner.contain import procfs
+from rota.launcher.base import Begun, CannotRun, Captured, Refused, StartOrder, shell
 from rota.runner.contain.task_containment import Containment
 from rota.runner.current_rules import CurrentRules
 from rota.runner.end.behaviour_progress import STDERR_BYTES, BehaviourProgress
 from rota.runner.end.sampling import Sampling
-from rota.runner.log import say_exception
+from rota.runner.launch.keeping import Keeping
+from rota.runner.log import say_all, say_exception
 from rota.runner.loop import Loop
 from rota.runner.output.capture import Capture
 from rota.runner.output.pipe_pool import PipePool
 from rota.runner.report.journal import Ended, Journal
-from rota.runner.start.allocation import on_its_cores
 from rota.runner.start.environment import scratch_goes
-from rota.runner.start.process import CannotRun, Refused, shell, start
 from rota.runner.task import Task
 from rota.runner.task_table import TaskTable
 
@@ -45,7 +43,6 @@ class Behaviours:
 
     def __init__(
         self,
-        null: int,
         *,
         loop: Loop,
         tasks: TaskTable,
@@ -54,9 +51,8 @@ class Behaviours:
         pool: PipePool,
         containment: Containment,
         sampling: Sampling,
+        keeping: Keeping,
     ) -> None:
-        """`null`: a descriptor of /dev/null."""
-        self._null = null
         self._loop = loop
         self._tasks = tasks
         self._rules = rules
@@ -64,6 +60,7 @@ class Behaviours:
         self._pool = pool
         self._containment = containment
         self._sampling = sampling
+        self._keeping = keeping
 
     def begin(self, task: Task, outcome: Outcome) -> Outcome | None:
         """The command has ended and nothing of it is left; see `proceed`."""
@@ -74,6 +71,10 @@ class Behaviours:
             by = max(task.kill_at or now, now + min(self._rules.current.grace_s, _LEAST_GRACE_S))
         task.behaviours = BehaviourProgress(task.spec, outcome, by=by)
         return self._next(task, task.behaviours)
+
+    def resume(self, task: Task, after: BehaviourProgress) -> Outcome | None:
+        """An adopted task was about to run its next behaviour; see `proceed`."""
+        return self._next(task, after)
 
     def proceed(self, task: Task, after: BehaviourProgress) -> Outcome | None:
         """The behaviour that ran has ended. The whole outcome, or None: the next one runs."""
@@ -105,7 +106,7 @@ class Behaviours:
         if task.scratch is not None and not scratch_goes(task.spec, ok=after.word == "complete"):
             kept = f"not after this outcome: its scratch directory is kept in {task.scratch.path}"
             after.done.append(Behaved("cleanup", True, kept))
-            task.scratch.keep()
+            say_all(task.scratch.keep())
             task.scratch = None
         return msgspec.structs.replace(after.outcome, behaviours=tuple(after.done))
 
@@ -117,8 +118,8 @@ class Behaviours:
             self._finished(after, ok=False, message="the job has no scratch directory")
             return
         path = task.scratch.path
-        task.scratch.remove()
-        left = os.path.lexists(path)
+        say_all(task.scratch.remove())
+        left = task.scratch.exists
         self._finished(after, ok=not left, message=f"{path} could not be removed" if left else "")
         if not left:
             task.scratch = None
@@ -134,22 +135,19 @@ class Behaviours:
         self._journal.add(end_record(task, after))
         self._journal.flush_or_log()
         try:
-            pid = self._spawn(task, after, text)
+            begun = self._spawn(task, after, text)
         except (OSError, Refused, CannotRun) as why:
             self._finished(after, ok=False, message=f"cannot be run: {why}")
             return False
         fresh = task.key not in self._tasks.by_key
-        task.pid, task.status = pid, None
-        task.start_time = procfs.start_time_now()
+        task.pid, task.status = begun.pid, None
+        task.start_time = begun.start_time
         task.plain, task.doubtful = False, False
         task.reason = task.message = ""
         task.kill_at = None
         now = time.monotonic()
-        task.deadline = now + self._rules.current.behaviour_timeout_s
-        if after.by is not None:
-            task.deadline = min(task.deadline, after.by)
-        self._loop.due(task.deadline)
-        self._tasks.by_pid[pid] = self._tasks.by_key[task.key] = task
+        self.set_limit(task, after, now)
+        self._tasks.by_pid[task.pid] = self._tasks.by_key[task.key] = task
         if fresh:  # its own command could not be started
             task.began = now
             self._tasks.begun.append(task)
@@ -159,7 +157,14 @@ class Behaviours:
         self._journal.flush_or_log()
         return True
 
-    def _spawn(self, task: Task, after: BehaviourProgress, text: str) -> int:
+    def set_limit(self, task: Task, after: BehaviourProgress, now: float) -> None:
+        """A behaviour has begun: when it must be over."""
+        task.deadline = now + self._rules.current.behaviour_timeout_s
+        if after.by is not None:
+            task.deadline = min(task.deadline, after.by)
+        self._loop.due(task.deadline)
+
+    def _spawn(self, task: Task, after: BehaviourProgress, text: str) -> Begun:
         outcome = after.outcome
         command = text.encode("utf-8", "surrogateescape")
         if b"\0" in command:
@@ -177,16 +182,18 @@ class Behaviours:
         if task.frozen:  # it was killed while suspended
             self._containment.freeze(task, False)
         groups = [] if task.fence is None else task.fence.paths
-        actions = libc.FileActions([(self._null, 0), (self._null, 1), (pipes.err_write, 2)])
-        try:
-            with on_its_cores(task.share):
-                pid = start(shell(command), variables, actions.address, cwd=cwd, cgroups=groups)
-        finally:
-            actions.close()
-        self._containment.started(task, pid, groups)
+        bound = () if task.share is None else task.share.bound
+        stdio = Captured(pipes.held, out=os.devnull)
+        order = StartOrder(task.key, "behaviour", shell(command), variables, cwd, stdio, groups, bound)
+        if task.launcher.lasting:
+            self._keeping.announce(task)
+        begun = task.launcher.start(order)
+        task.runs += 1
+        self._tasks.changed[task] = None
+        self._containment.started(task, begun, groups)
         after.stderr = Capture(2 * STDERR_BYTES)
         pipes.task = task
-        return pid
+        return begun
 
     def _failure(self, task: Task, after: BehaviourProgress) -> str:
         """Why the behaviour that ran failed; empty if it succeeded."""

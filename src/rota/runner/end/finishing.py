@@ -105,11 +105,11 @@ class Finisher:
     def conclude(self, task: Task, outcome: Outcome) -> None:
         """The outcome is known: run the site's epilogue, if there is one, then report."""
         if self._rules.current.epilogue:
-            self._hooks.conclude(task, outcome, self._close)
+            self._hooks.conclude(task, outcome, self.close)
         else:
-            self._close(task, outcome)
+            self.close(task, outcome)
 
-    def _close(self, task: Task, outcome: Outcome) -> None:
+    def close(self, task: Task, outcome: Outcome) -> None:
         """Record the end of a task and free its seat."""
         seat, pipes = task.seat, task.pipes
         task.over = True
@@ -119,11 +119,16 @@ class Finisher:
             self._followers.ended(task, outcome)
         if task.console is not None:
             self._consoles.concluded(task, outcome)
-        pipes.task = None
-        if task.doubtful:
-            self._pool.discard(pipes)
-            seat.pipes = None
+        if seat.ahead:
+            self._seating.unbind(seat)
+        if not task.left:
+            pipes.task = None
+            if task.doubtful:
+                self._pool.discard(pipes)
+                seat.pipes = None
         self._containment.clean_up(task)
+        if task.left:
+            return  # its launcher has started the next one in its seat
         if task.suspended_since is not None:
             # It ended while it was suspended: its cores may be another's by now.
             self._seating.remove(seat, self._loop.now)

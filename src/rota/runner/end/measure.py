@@ -6,9 +6,8 @@ Only measures; no job is ended here.
 from __future__ import annotations
 
 from math import inf
-from typing import Any
 
-from rota.runner.contain import procfs
+from rota.launcher import procfs
 from rota.runner.end import host_room
 from rota.runner.task import Task
 
@@ -16,8 +15,6 @@ from rota.runner.task import Task
 _LEAST_VICTIM = 0.01
 #: Changes of the kernel's count that are remembered.
 _REMEMBERED = 16
-#: The kernel counts pages in batches: two readings of the same peak may differ by this.
-_LAZY = 1 << 20
 
 
 class Sampler:
@@ -58,7 +55,7 @@ class Sampler:
             return kills > 0
         if oom_kills() <= self._kills_before(task):
             return False
-        return peak(task.peak_mem, task.usage)[0] >= host_room.memory_at_most() * _LEAST_VICTIM
+        return peak(task)[0] >= host_room.memory_at_most() * _LEAST_VICTIM
 
 
 def memory_of(processes: list[procfs.Process]) -> int:
@@ -80,42 +77,18 @@ def about_size(size: int) -> str:
     return units.about_size(size)
 
 
-def peak(sampled_peak: int, usage: Any) -> tuple[int, int]:
+def peak(task: Task) -> tuple[int, int]:
     """Peak memory from samples and from the kernel's own record, or 0; then the most it can have been.
 
-    A child begins its life in the runner's memory, so the record is at least the runner's own peak:
+    A child begins its life in the launcher's memory, so the record is at least the launcher's own peak:
     below or at that it proves nothing, and is only an upper bound of what the child used.
     """
-    recorded: int = usage.ru_maxrss * 1024
-    if is_own(recorded):
+    sampled_peak = task.peak_mem
+    assert task.usage is not None
+    recorded = task.usage.ru_maxrss * 1024
+    if task.launcher.is_own(recorded):
         return (sampled_peak, 0) if sampled_peak else (0, recorded)
     return max(sampled_peak, recorded), 0
-
-
-_own = 0  #: the last result of `own_peak`; it only grows
-
-
-def is_own(recorded: int) -> bool:
-    """Can the kernel's record of a child be this process's own peak?
-
-    Read again only when the record is above what is known: for short jobs, one after the other, it is not.
-    """
-    global _own
-    if recorded > _own + _LAZY:
-        _own = max(_own, own_peak())
-    return recorded <= _own + _LAZY
-
-
-def own_peak() -> int:
-    """The most memory this process has had since it was executed: what a child's record begins with.
-
-    Not `ru_maxrss`, which includes the memory of the process that forked this one.
-    """
-    with open("/proc/self/status", "rb") as file:
-        for line in file:
-            if line.startswith(b"VmHWM:"):
-                return int(line.split()[1]) * 1024
-    return 0
 
 
 def oom_kills() -> int:

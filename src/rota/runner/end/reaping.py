@@ -5,39 +5,39 @@ A task ends only when all its processes are gone. For a short job as few system 
 
 from __future__ import annotations
 
-import os
-from typing import Any
-
+from rota.launcher import procfs
+from rota.launcher.base import Usage
 from rota.runner import clock
-from rota.runner.contain import procfs, signals
+from rota.runner.contain import signals
 from rota.runner.contain.process_family import ProcessFamily
 from rota.runner.contain.task_containment import Containment
 from rota.runner.current_rules import CurrentRules
 from rota.runner.end.finishing import Finisher
 from rota.runner.end.termination import Terminator
 from rota.runner.enter.channels import JobChannels
+from rota.runner.launch.launchers import Launchers
 from rota.runner.log import say
 from rota.runner.loop import Loop
 from rota.runner.output.followers import Followers
 from rota.runner.output.streams import Streams
 from rota.runner.start.hooks import NodeHooks
-from rota.runner.start.launching import Launcher
+from rota.runner.start.starting import Starter
 from rota.runner.task import Task
 from rota.runner.task_table import TaskTable
 
-_WNOHANG = os.WNOHANG
 _LOOKS = 20
 _MIN_LOOK_S = 0.02
 _MAX_LOOK_S = 1.0
 
 
 class Reaper:
-    """Waits for the children of a runner."""
+    """Waits for the children of all launchers."""
 
     def __init__(
         self,
         *,
         loop: Loop,
+        launchers: Launchers,
         tasks: TaskTable,
         rules: CurrentRules,
         family: ProcessFamily,
@@ -48,9 +48,10 @@ class Reaper:
         channels: JobChannels,
         hooks: NodeHooks,
         finisher: Finisher,
-        launcher: Launcher,
+        starter: Starter,
     ) -> None:
         self._loop = loop
+        self._launchers = launchers
         self._tasks = tasks
         self._rules = rules
         self._family = family
@@ -61,8 +62,7 @@ class Reaper:
         self._channels = channels
         self._hooks = hooks
         self._finisher = finisher
-        self._launcher = launcher
-        self._children = procfs.OwnChildren()
+        self._starter = starter
         self._look_s = _MIN_LOOK_S
 
     def tick(self, now: float) -> None:
@@ -76,24 +76,28 @@ class Reaper:
         scripts = self._hooks.running
         ended: list[Task] = []
         disturbed = False
-        while by_pid or orphans or not ended or scripts:
-            try:
-                pid, status, usage = os.wait4(-1, _WNOHANG)
-            except ChildProcessError:
-                break
-            if not pid:
-                break
-            task = by_pid.pop(pid, None)
-            if task is None:
-                if not self._hooks.reaped(pid, status):
-                    self._orphan_reaped(pid, status, usage)
-                disturbed = True
-                continue
-            task.status = status
-            task.usage = usage
-            ended.append(task)
-            if orphans:
-                self._channels.job_ended(task)
+        alone = True  #: was nothing else left when each of these ends was told?
+        for launcher in self._launchers.all:
+            told = launcher.fd >= 0  # else an end must be asked for, which costs a system call
+            if told:
+                self._launchers.when_told(launcher)  # what it has begun is known before its end is
+            while told or by_pid or orphans or not ended or scripts:
+                over = launcher.reap()
+                if over is None:
+                    break
+                pid, status, usage = over
+                task = by_pid.pop(pid, None)
+                if task is None:
+                    if not self._hooks.reaped(pid, status):
+                        self._orphan_reaped(pid, status, usage)
+                    disturbed = True
+                    continue
+                task.status = status
+                task.usage = usage
+                ended.append(task)
+                alone = alone and launcher.alone(pid)
+                if orphans:
+                    self._channels.job_ended(task)
         lingering = self._tasks.lingering
         if not ended:
             if disturbed and lingering:
@@ -101,8 +105,9 @@ class Reaper:
             return
         # Nothing but first processes of other tasks (and known orphans) among our children: everything
         # these tasks started is gone too, and what they wrote is in the pipes.
-        if self._all_children_known():
-            self._streams.collect()
+        if alone or self._all_children_known():
+            if not alone:
+                self._streams.collect()
             for task in ended:
                 if (orphans and self._has_orphans(task)) or (task.fence is not None and not task.fence.empty()):
                     lingering[task] = None
@@ -121,12 +126,15 @@ class Reaper:
         task.ended_at = clock.now()
         self._tasks.quiet.append(task)
         del self._tasks.by_key[task.key]
-        self._launcher.follow(task.seat)
+        if not task.left:
+            self._starter.follow(task.seat, task)
 
     def _all_children_known(self) -> bool:
         """Are there no other children than first processes of tasks, known orphans and hooks?"""
+        count = self._launchers.children()
+        self._launchers.hear()
         known = len(self._tasks.by_pid) + len(self._family.orphans) + len(self._hooks.running)
-        return self._children.count() == known
+        return count == known
 
     # -------------------------------------------------------------- what is left of ended jobs
 
@@ -134,7 +142,7 @@ class Reaper:
         """Is a known orphan certainly of this task? (A doubtful one waits for the last candidate.)"""
         return any(orphan.owner is task or orphan.candidates == {task} for orphan in self._family.orphans.values())
 
-    def _orphan_reaped(self, pid: int, status: int, usage: Any) -> None:
+    def _orphan_reaped(self, pid: int, status: int, usage: Usage) -> None:
         orphan = self._family.orphans.pop(pid, None)
         self._channels.reaped(pid, status)
         owner = orphan.owner if orphan is not None else None
@@ -178,7 +186,7 @@ class Reaper:
         ours, and there are more children than the table showed.
         """
         for _ in range(_LOOKS):
-            table = procfs.table()
+            table = self._family.look()
             members = self._family.sort(table, self._tasks.by_key.values())
             self._reap_zombies(table)
             if self._all_children_known():
@@ -190,9 +198,13 @@ class Reaper:
     def _reap_zombies(self, table: dict[int, procfs.Process]) -> None:
         for pid in list(self._family.orphans):
             if not table[pid].alive:
-                try:
-                    gone, status, usage = os.wait4(pid, _WNOHANG)
-                except ChildProcessError:
-                    continue
-                if gone:
-                    self._orphan_reaped(pid, status, usage)
+                for launcher in self._launchers.all:
+                    if (over := launcher.reap(pid)) is not None:
+                        self._orphan_reaped(*over)
+                        break
+        self._launchers.hear()
+        for launcher, pid in self._launchers.queued():
+            if pid not in self._tasks.by_pid and pid not in self._hooks.running:
+                over = launcher.reap(pid)
+                if over is not None:
+                    self._orphan_reaped(*over)

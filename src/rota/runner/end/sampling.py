@@ -10,6 +10,7 @@ from rota.runner.current_rules import CurrentRules
 from rota.runner.end.measure import Sampler
 from rota.runner.end.watchdog import Watchdog
 from rota.runner.loop import Loop
+from rota.runner.output.told_progress import ToldProgress
 from rota.runner.task_table import TaskTable
 
 FIRST_SAMPLE_S = 0.2
@@ -23,13 +24,21 @@ class Sampling:
     """Decides when to sample. It sleeps while nothing runs."""
 
     def __init__(
-        self, *, loop: Loop, tasks: TaskTable, rules: CurrentRules, containment: Containment, watchdog: Watchdog
+        self,
+        *,
+        loop: Loop,
+        tasks: TaskTable,
+        rules: CurrentRules,
+        containment: Containment,
+        watchdog: Watchdog,
+        told: ToldProgress,
     ) -> None:
         self._loop = loop
         self._tasks = tasks
         self._rules = rules
         self._containment = containment
         self._watchdog = watchdog
+        self._told = told
         self.sampler = Sampler()
         self._sample_at = _NEVER
 
@@ -59,6 +68,7 @@ class Sampling:
             self.sampler.begin(now)
             for task in old:
                 self.sampler.sample(task, [seen for seen in members[task] if seen.alive], now)
+            self._told.look(old, now)
             if self._rules.current.containment != "session":
                 unheld = [task for task in old if task.fence is None or not task.fence.holds]
                 self._containment.late([task for task in unheld if task.status is None])

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Collection
 
 from rota.core.attempts.leases import Finished
 from rota.core.jobs.outcome import Outcome
+from rota.launcher import procfs, scratch, trees
+from rota.launcher.base import Launcher
+from rota.launcher.nodefile import nodefile_path, remove_nodefile
 from rota.runner import clock
-from rota.runner.contain import fences, process_mark, procfs, signals
+from rota.runner.contain import fences, process_mark, signals
 from rota.runner.contain.fence import Fence
-from rota.runner.identity import node_of
-from rota.runner.log import say
+from rota.runner.identity import PROGRESS, node_of
+from rota.runner.launch import launched
+from rota.runner.log import say, say_all
 from rota.runner.report import journal
-from rota.runner.start import scratch
-from rota.runner.start.allocation import nodefile_path, remove_nodefile
+from rota.runner.start.errands import remove_ticket, ticket_path
 
 GRACE_S = 5.0
 #: After this long without success the dead runner is left for later.
@@ -44,16 +48,25 @@ class DeadRunner:
 
     def remove(self) -> None:
         """The manager has acknowledged everything: remove the directory."""
-        for name in ("journal.new", "relay", "journal", "lock"):
-            try:
-                os.unlink(f"{self.directory}/{name}")
-            except OSError:
-                continue
+        # The journal first: without all of the rest it would tell another story.
+        self._unlink("journal.new", "journal")
+        for path in launched.directories(self.directory):
+            launched.end(path)
+            say_all(trees.remove(path))
+        say_all(trees.remove(f"{self.directory}/{PROGRESS}"))
+        self._unlink("relay", "rules.new", "rules", "epoch.new", "epoch", "lock")
         try:
             os.rmdir(self.directory)
         except OSError as error:
             say(f"cannot remove {self.directory}: {error}")
         os.close(self._lock)
+
+    def _unlink(self, *names: str) -> None:
+        for name in names:
+            try:
+                os.unlink(f"{self.directory}/{name}")
+            except OSError:
+                continue
 
 
 def dead_runners(root: str, own: str, machine: str) -> list[DeadRunner]:
@@ -90,40 +103,55 @@ def _remove_empty(directory: str) -> None:
 
 
 def settle(
-    dead: DeadRunner, *, boot_id: str, scratch_root: str, hasty: bool = False
+    dead: DeadRunner,
+    launcher: Launcher,
+    *,
+    boot_id: str,
+    scratch_root: str,
+    hasty: bool = False,
+    living: Collection[journal.Key] = (),
 ) -> tuple[list[Finished], bool]:
     """How every lease ended that the dead runner executed, and whether that is certainly all of them.
 
+    `living`: leases that another runner goes on with.
+
     When this returns nothing of them runs. Raises `TimeoutError` if something cannot be ended; `hasty`:
-    soon, and what is left is killed without being asked first.
+    soon, and what is left is killed without being asked first. `launcher`: runs scripts of the site.
     """
     story = dead.story
     rebooted = story.began is not None and story.began.boot_id != boot_id
-    open_leases = [lease for lease in story.leases.values() if lease.finished is None]
+    leases = {key: lease for key, lease in story.leases.items() if key not in living}
+    open_leases = [lease for lease in leases.values() if lease.finished is None]
+    begun = None if rebooted else launched.leases(dead.directory)
     ended_count: dict[journal.Key, int] = {}
     if not rebooted:
-        found = fences.of_runner(dead.runner)
-        fenced = {lease.intent.key: _fence(lease, found) for lease in open_leases}
+        others = {f"{job}.{attempt}" for job, attempt, _ in living}
+        others |= {fences.errand_name(*key) for key in living}
+        found = {name: each for name, each in fences.of_runner(dead.runner).items() if name not in others}
+        fenced = {lease.intent.key: _fence(lease, found, launcher) for lease in open_leases}
         if open_leases:
-            ended_count = _end_survivors(open_leases, fenced, node=node_of(dead.runner), hasty=hasty)
+            ended_count = end_survivors(open_leases, fenced, node=node_of(dead.runner), hasty=hasty)
         for fence in list(found.values()):
             fence.remove_patiently()
     finished = []
-    for key, lease in story.leases.items():
+    for key, lease in leases.items():
         if lease.finished is not None:
             finished.append(lease.finished)
             continue
         ended = lease.ended
-        remove_nodefile(nodefile_path(scratch_root, lease.intent.job, lease.intent.attempt))
+        say_all(remove_nodefile(nodefile_path(scratch_root, lease.intent.job, lease.intent.attempt)))
+        say_all(remove_ticket(ticket_path(scratch_root, key)))
         path, tmp = scratch.directories(scratch_root, lease.intent.job, lease.intent.attempt)
-        scratch.remove(tmp)
+        say_all(trees.remove(tmp))
         if lease.intent.scratch if ended is None else ended.scratch_goes:
-            scratch.remove(path)
+            say_all(trees.remove(path))
         if ended is not None:
             finished.append(ended.finished)
             continue
         if lease.preparing or lease.intent.part:
             continue  # nothing but the site's prologue ran: it was never executed
+        if begun is not None and key not in begun and lease.spawned is None:
+            continue  # its launcher never heard of it
         spawned, ended_at = lease.spawned, None
         if spawned is not None and not rebooted:
             ended_at = spawned.started_at + clock.passed_since(spawned.start_time)
@@ -148,13 +176,15 @@ def _what_is_known(runner: str, rebooted: bool, ended: int) -> str:
     return f"runner {runner} died while it had this attempt; nothing of it was left; how it ended is unknown"
 
 
-def _fence(lease: journal.JournalledLease, found: dict[str, Fence]) -> Fence | None:
+def _fence(lease: journal.JournalledLease, found: dict[str, Fence], launcher: Launcher) -> Fence | None:
     """The runner may have died after it had made the fence and before it journalled it: look on the host first."""
-    job, attempt = lease.intent.job, lease.intent.attempt
-    return found.get(f"{job}.{attempt}") or fences.recorded(lease.fence, job, attempt)
+    job, attempt, token = lease.intent.key
+    if (fence := found.get(fences.errand_name(job, attempt, token))) is not None:
+        return fence
+    return found.get(f"{job}.{attempt}") or fences.recorded(lease.fence, job, attempt, launcher)
 
 
-def _end_survivors(
+def end_survivors(
     leases: list[journal.JournalledLease], fenced: dict[journal.Key, Fence | None], *, node: str, hasty: bool
 ) -> dict[journal.Key, int]:
     """TERM, grace, KILL, until nothing is left; how many processes each lease still had."""

@@ -6,7 +6,6 @@ and what it runs in the foreground. Other signals of users go to all processes o
 
 from __future__ import annotations
 
-import os
 from signal import Signals
 
 from rota.runner.contain.fence import signal_all
@@ -76,6 +75,7 @@ class TaskSignals:
         if task is None or task.behaviours is not None or task.kill_at is not None:
             return
         task.walltime_s = walltime_s
+        self._tasks.changed[task] = None
         task.plain = False
         task.deadline = task.began + walltime_s + task.suspended_s
         self._loop.due(task.deadline)
@@ -99,6 +99,7 @@ class TaskSignals:
             while leads and now >= task.deadline - leads[0][0]:
                 lead = leads.pop(0)
                 task.warned = (*task.warned, lead)
+                self._tasks.changed[task] = None
                 self.send(task, lead[1], everything=False)
             if leads:
                 self._loop.due(task.deadline - leads[0][0])
@@ -129,6 +130,6 @@ class TaskSignals:
             signal_all(lambda: self._containment.living(task), number)
         elif task.status is None:
             try:
-                os.killpg(task.pid, number)  # not reaped, so the pid cannot have been reused
+                task.launcher.signal(task.pid, number)
             except OSError as error:
                 say(f"cannot send {name} to job {task.key[0]}: {error}")

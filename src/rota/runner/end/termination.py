@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 
 from rota.runner.contain import signals
@@ -38,6 +37,7 @@ class Terminator:
         task.plain = False
         task.reason, task.message = reason, message
         task.kill_at = kill_at
+        self._tasks.changed[task] = None
         self._loop.due(task.kill_at)
         asked: set[int] = set()
         for _ in range(_SWEEPS):  # again, for what was forked meanwhile
@@ -56,6 +56,7 @@ class Terminator:
         task.reason, task.message = reason, message
         script.late = "the job was ended"
         script.deadline = kill_at
+        self._tasks.changed[task] = None
         self._loop.due(kill_at)
         send(script, signal.SIGTERM)
 
@@ -91,7 +92,7 @@ class Terminator:
             task.fence.kill()
         if task.status is None:
             try:
-                os.killpg(task.pid, signal.SIGKILL)  # not reaped, so the pid cannot have been reused
+                task.launcher.signal(task.pid, signal.SIGKILL)
             except OSError:
                 pass
         for _ in range(_SWEEPS):

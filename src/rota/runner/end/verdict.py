@@ -12,10 +12,10 @@ import signal
 from rota.core.jobs.outcome import Outcome
 from rota.core.output.output_blocks import checksums
 from rota.core.output.output_report import OutputReport, not_kept
+from rota.launcher.base import CannotRun
 from rota.runner import clock
-from rota.runner.end.measure import Sampler, about_size, is_own, peak
+from rota.runner.end.measure import Sampler, about_size, peak
 from rota.runner.output.segments import Segments
-from rota.runner.start.process import CannotRun
 from rota.runner.task import Task
 
 _SHELLS = (b"sh: ", b"/bin/sh: ", b"bash: ", b"/bin/bash: ")
@@ -24,10 +24,11 @@ _SHELLS = (b"sh: ", b"/bin/sh: ", b"bash: ", b"/bin/bash: ")
 def judge(task: Task, sampler: Sampler, segments: Segments) -> Outcome:
     """The outcome of a task of which nothing is left."""
     usage = task.usage
+    assert usage is not None
     code = os.waitstatus_to_exitcode(task.status or 0)
     cpu_s = usage.ru_utime + usage.ru_stime + task.cpu_s
     number = -code if code < 0 else None
-    memory, at_most = peak(task.peak_mem, usage)
+    memory, at_most = peak(task)
     reason, message, permanent = _reason(task, code, sampler)
     if reason == "memory" and task.fence is not None:
         # Not for other jobs: it counts cached files, which a job does not need.
@@ -68,9 +69,10 @@ def judge(task: Task, sampler: Sampler, segments: Segments) -> Outcome:
 def quiet_success(task: Task) -> Outcome:
     """The outcome of a task that is `plain`, exited with 0 and was seen to be gone at `ended_at`."""
     usage = task.usage
+    assert usage is not None
     cpu_s = usage.ru_utime + usage.ru_stime
     recorded = usage.ru_maxrss * 1024
-    if is_own(recorded):
+    if task.launcher.is_own(recorded):
         return Outcome(0, None, "", "", task.started_at, task.ended_at, cpu_s, most_mem=recorded)
     return Outcome(0, None, "", "", task.started_at, task.ended_at, cpu_s, recorded)
 

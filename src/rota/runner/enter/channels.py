@@ -7,11 +7,10 @@ the latest. When the client goes away they are hung up.
 from __future__ import annotations
 
 import os
-import pwd
 import signal
-from contextlib import ExitStack
 
-from rota.runner import libc
+from rota.launcher.base import CannotRun, OnTerminal, Piped, Refused
+from rota.launcher.programs import login_shell
 from rota.runner.contain.signals import signal_sessions
 from rota.runner.contain.task_containment import Containment
 from rota.runner.current_rules import CurrentRules
@@ -23,9 +22,8 @@ from rota.runner.enter.relay import Relay
 from rota.runner.enter.terminal import Terminal
 from rota.runner.log import say_exception
 from rota.runner.loop import Loop
-from rota.runner.start import process
-from rota.runner.start.environment import OF_ONE_JOB
-from rota.runner.start.process import CannotRun, Refused
+from rota.runner.start.command_words import words_of
+from rota.runner.start.own_variables import OF_ONE_JOB
 from rota.runner.task import Task
 from rota.runner.task_table import TaskTable
 from rota.wire import channels as c
@@ -112,46 +110,28 @@ class JobChannels:
         term = start.term if start.tty and "\0" not in start.term else ""
         entries = [f"TERM={term or 'dumb'}"] if start.tty else []
         variables = place.variables.and_also(_variables(entries + start.env))
-        cmd = start.cmd or [_shell(variables.value(b"SHELL"))]
+        cmd = start.cmd or [login_shell(variables.value(b"SHELL"))]
         cwd = start.cwd.encode("utf-8", "surrogateescape") or place.cwd
-        words = process.words_of(cmd, pipefail=False)
-        with ExitStack() as afterwards:
-            conduit, actions_at = self._streams(start, afterwards)
-            try:
-                pid = place.start(words, variables, actions_at, cwd=cwd)
-            except BaseException:
-                conduit.close()
-                raise
-        place.adopted(pid)
-        self._by_pid[pid] = (conduit, place)
+        words = words_of(cmd, pipefail=False)
+        stdio = OnTerminal(start.rows, start.cols) if start.tty else Piped()
+        begun = place.start(words, variables, stdio, cwd=cwd)
+        if start.tty:
+            (fd,) = begun.fds
+            conduit = self._conduits.make(start.n, fd, {fd: c.STDOUT}, terminal=Terminal(fd))
+        else:
+            inp, out, err = begun.fds
+            conduit = self._conduits.make(start.n, inp, {out: c.STDOUT, err: c.STDERR})
+        place.adopted(begun.pid)
+        self._by_pid[begun.pid] = (conduit, place)
         self._conduits.by_n[start.n] = conduit
         conduit.welcome()
 
-    def _streams(self, start: c.StartChannel, afterwards: ExitStack) -> tuple[Conduit, int]:
-        """The conduit of a process, and what that is to do with its descriptors."""
-        try:
-            if start.tty:
-                terminal = Terminal(start.rows, start.cols)
-                conduit = self._conduits.make(start.n, terminal.fd, {terminal.fd: c.STDOUT}, terminal=terminal)
-                afterwards.callback(terminal.started)
-                return conduit, terminal.actions_at
-            with ExitStack() as unless_all:
-                pipes = []
-                for _ in range(3):
-                    pipes.append(os.pipe())
-                    for fd in pipes[-1]:
-                        unless_all.callback(os.close, fd)
-                unless_all.pop_all()
-        except OSError as error:
-            raise Refused(f"cannot prepare: {error.strerror}") from None
-        (theirs, inp), (out, out_write), (err, err_write) = pipes
-        for fd in (inp, out, err):
-            os.set_blocking(fd, False)
-        for fd in (theirs, out_write, err_write):
-            afterwards.callback(os.close, fd)
-        actions = libc.FileActions([(theirs, 0), (out_write, 1), (err_write, 2)])
-        afterwards.callback(actions.close)
-        return self._conduits.make(start.n, inp, {out: c.STDOUT, err: c.STDERR}), actions.address
+    def hang_up_adopted(self, task: Task, pid: int) -> None:
+        """End a process in a job whose client talked with an earlier runner: nothing it says can be heard."""
+        place = EntryPoint(task, self._containment)
+        place.adopted(pid)
+        self._hang_up(pid)
+        self._kill_at[pid] = self._loop.now + self._rules.current.grace_s
 
     # -------------------------------------------------------------- the end of a process
 
@@ -214,24 +194,15 @@ class JobChannels:
         if not 0 < number < 32:
             return
         group = conduit.terminal.foreground() if conduit.terminal is not None else 0
-        for pid, (other, _) in self._by_pid.items():
-            if other is conduit and not (group and _in_session(group, pid)):
-                group = pid  # not reaped: the number is its own
-        if group > 1:
-            try:
-                os.killpg(group, number)
-            except OSError:
-                pass
-
-
-def _in_session(group: int, leader: int) -> bool:
-    """Is this process group still one of this session? A terminal remembers the number of one that is gone."""
-    try:
-        return os.getsid(group) == leader
-    except ProcessLookupError:
-        return True  # its leader is gone: the number of a living group is not reused
-    except OSError:
-        return False
+        try:
+            for pid, (other, place) in self._by_pid.items():
+                if other is conduit:
+                    place.task.launcher.signal(pid, number, group=group)
+            task = self._consoles.task_of(conduit) if group and conduit.lasting else None
+            if task is not None and task.status is None:
+                task.launcher.signal(task.pid, number, group=group)
+        except OSError:
+            pass  # it has just ended
 
 
 def _variables(entries: list[str]) -> list[bytes]:
@@ -241,13 +212,3 @@ def _variables(entries: list[str]) -> list[bytes]:
         raise CannotRun(126, "the environment has an entry that is not NAME=VALUE")
     # The variables that identify the job cannot be replaced.
     return [entry for entry in found if entry.partition(b"=")[0] not in OF_ONE_JOB]
-
-
-def _shell(given: bytes) -> str:
-    """The user's shell."""
-    if given.startswith(b"/") and os.access(given, os.X_OK):
-        return os.fsdecode(given)
-    try:
-        return pwd.getpwuid(os.getuid()).pw_shell or "/bin/sh"
-    except KeyError:
-        return "/bin/sh"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 
 from rota.core.jobs.outcome import Outcome
+from rota.launcher.base import CannotRun
 from rota.runner.contain.signals import signal_sessions
 from rota.runner.current_rules import CurrentRules
 from rota.runner.end.termination import Terminator
@@ -14,7 +15,6 @@ from rota.runner.enter.terminal import Terminal
 from rota.runner.log import say
 from rota.runner.loop import Loop
 from rota.runner.output.capture import Capture
-from rota.runner.start.process import CannotRun
 from rota.runner.task import Task
 from rota.runner.task_table import TaskTable
 from rota.wire import channels as c
@@ -35,26 +35,23 @@ class Consoles:
 
     # -------------------------------------------------------------- the beginning
 
-    def make(self, task: Task) -> int:
-        """Make a terminal for the command of a job; the address of its file actions. Raises `OSError`."""
-        terminal = Terminal(24, 80)
-        outs = {terminal.fd: c.STDOUT}
-        task.console = self._conduits.make(None, terminal.fd, outs, terminal=terminal, lasting=True)
+    def began(self, task: Task, fd: int) -> None:
+        """The command of a job runs on this terminal."""
+        terminal = Terminal(fd)
+        task.console = self._conduits.make(None, fd, {fd: c.STDOUT}, terminal=terminal, lasting=True)
         task.plain = False
-        return terminal.actions_at
+        task.console.welcome()
+        self._await(task)
 
-    def began(self, task: Task, *, started: bool) -> None:
-        """Its command runs, or could not be started."""
-        console = task.console
-        assert console is not None
-        assert console.terminal is not None
-        if started:
-            console.terminal.started()
-            console.welcome()
-            self._await(task)
-        else:
-            console.close()
-            task.console = None
+    def adopt(self, task: Task, fd: int) -> None:
+        """The command of a job runs on this terminal, which an earlier runner has opened."""
+        self.began(task, fd)
+        assert task.console is not None
+        task.console.continues = True
+
+    def task_of(self, console: Conduit) -> Task | None:
+        """The task whose terminal this is."""
+        return next((task for task in self._tasks.by_key.values() if task.console is console), None)
 
     # -------------------------------------------------------------- attaching
 
@@ -71,7 +68,7 @@ class Consoles:
 
     def left(self, console: Conduit, *, lost: bool) -> None:
         """The client has gone: for good, or because its connection was lost."""
-        task = next((task for task in self._tasks.by_key.values() if task.console is console), None)
+        task = self.task_of(console)
         if task is None:
             console.close()
         elif lost:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import os
 
-from rota.runner.contain import procfs
+from rota.launcher import procfs
+from rota.launcher.base import Begun, CannotRun, StartOrder, Stdio, Words
+from rota.launcher.variables import Variables
 from rota.runner.contain.process_family import Orphan
 from rota.runner.contain.task_containment import Containment
 from rota.runner.report.journal import Key
-from rota.runner.start.allocation import on_its_cores
-from rota.runner.start.environment import Variables
-from rota.runner.start.process import CannotRun, Words, start
 from rota.runner.task import Task
 from rota.runner.task_table import TaskTable
 
@@ -30,14 +29,14 @@ class EntryPoint:
         self.variables = task.env.and_also([])
         self.cwd = os.fsencode(task.scratch.path) if task.scratch is not None else task.env.cwd
 
-    def start(self, words: Words, variables: Variables, actions_at: int, *, cwd: bytes) -> int:
-        """The pid of a process. Raises `Refused` or `CannotRun`."""
+    def start(self, words: Words, variables: Variables, stdio: Stdio, *, cwd: bytes) -> Begun:
+        """Start a process. Raises `Refused` or `CannotRun`."""
         task = self.task
         groups = [] if task.fence is None else task.fence.paths
-        with on_its_cores(task.share):
-            pid = start(words, variables, actions_at, cwd=cwd, cgroups=groups)
-        self._containment.started(task, pid, groups)
-        return pid
+        bound = () if task.share is None else task.share.bound
+        begun = task.launcher.start(StartOrder(task.key, "exec", words, variables, cwd, stdio, groups, bound))
+        self._containment.started(task, begun, groups)
+        return begun
 
     def adopted(self, pid: int) -> None:
         """Let the process that was just started count as one of the task's."""

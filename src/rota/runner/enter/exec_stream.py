@@ -56,6 +56,7 @@ class Conduit:
         #: Of a lasting one: output that the listener has not acknowledged, and where it begins.
         self._tail = bytearray()
         self._tail_at = 0
+        self.continues = False  #: it goes on where an earlier runner was; the next listener knows where
         self._sent = 0
 
     # -------------------------------------------------------------- from the process
@@ -194,6 +195,8 @@ class Conduit:
         if self.n is not None:
             self._tell(ChannelEnd(self.n, message="it was attached somewhere else"))
         self.n, self.room, self._taken = n, WINDOW, 0
+        if self.continues:
+            self.continues, self._tail_at = False, seen
         self._forget(seen)
         self._sent = self._tail_at
         self._input.clear()

@@ -244,6 +244,10 @@ def _listen(directory: str) -> socket.socket:
     place = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
     try:
+        try:
+            os.unlink(f"{directory}/{SOCKET}")  # of a runner whose place this one has taken
+        except FileNotFoundError:
+            pass
         listener.bind(f"/proc/self/fd/{place}/{SOCKET}")
         os.chmod(f"{directory}/{SOCKET}", 0o600)
         listener.listen(64)

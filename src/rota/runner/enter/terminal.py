@@ -1,57 +1,26 @@
-"""A pseudo-terminal. The process that opens it first gets it as its controlling terminal.
-
-Knows nothing about jobs or channels.
-"""
+"""A pseudo-terminal, at the master side. Knows nothing about jobs or channels."""
 
 from __future__ import annotations
 
-import fcntl
 import os
-import struct
-import termios
 
-from rota.runner import libc
+from rota.launcher import stdio
 
-_MOST = 0xFFFF
 _EOF = b"\x04"
 
 
 class Terminal:
-    """One pseudo-terminal. This process keeps the master side."""
+    """One pseudo-terminal."""
 
-    __slots__ = ("_actions", "_slave", "fd", "line_begun")
+    __slots__ = ("fd", "line_begun")
 
-    def __init__(self, rows: int, cols: int) -> None:
-        """Raises `OSError`."""
-        self.fd, self._slave = os.openpty()
-        try:
-            os.set_blocking(self.fd, False)
-            self.resize(rows, cols)
-            # A leader of a session that has no terminal gets the first one that it opens.
-            name = os.fsencode(os.ttyname(self._slave))
-            self._actions = libc.FileActions([(0, 1), (0, 2)], opens=[(0, name)])
-        except BaseException:
-            os.close(self.fd)
-            os.close(self._slave)
-            raise
+    def __init__(self, fd: int) -> None:
+        self.fd = fd  #: of the master side
         self.line_begun = False  #: has something been typed since the last new line?
-
-    @property
-    def actions_at(self) -> int:
-        """What a child does with its descriptors, for `libc.spawn`."""
-        return self._actions.address
-
-    def started(self) -> None:
-        """The process has opened it, or could not be started. Close our copy: it then ends with its last user."""
-        if self._slave >= 0:
-            os.close(self._slave)
-            self._actions.close()
-            self._slave = -1
 
     def resize(self, rows: int, cols: int) -> None:
         """Programs in the foreground get SIGWINCH."""
-        size = struct.pack("HHHH", min(max(rows, 0), _MOST), min(max(cols, 0), _MOST), 0, 0)
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, size)
+        stdio.resize(self.fd, rows, cols)
 
     def foreground(self) -> int:
         """The process group that the keyboard belongs to, or 0."""
@@ -70,7 +39,6 @@ class Terminal:
         return _EOF * 2 if self.line_begun else _EOF
 
     def close(self) -> None:
-        self.started()
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1

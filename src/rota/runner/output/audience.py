@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import ge
 
 from rota.runner.output.backlog import Backlog
-from rota.runner.output.capture import Capture
+from rota.runner.output.capture import Captured
 from rota.runner.task import Task
 from rota.spool import Spool
 
@@ -44,7 +44,7 @@ class Audience:
         self._lenient = False
 
     @property
-    def captures(self) -> tuple[Capture | None, Capture | None]:
+    def captures(self) -> tuple[Captured | None, Captured | None]:
         return self.task.out, self.task.err
 
     @property

@@ -10,7 +10,7 @@ import codecs
 import re
 from collections import deque
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from rota.runner.output.backlog import Backlog
 
@@ -21,8 +21,51 @@ _PIECE: Final = 64 * 1024
 _Utf8: Final = codecs.getincrementaldecoder("utf-8")
 
 
+class Captured(Protocol):
+    """One stream of one attempt: what of it is kept, and what can be read of it."""
+
+    keep: int
+    backlog: Backlog | None  #: of a reader that wants every byte, once not all fits
+
+    @property
+    def total(self) -> int:
+        """Bytes written by the job."""
+        ...
+
+    @property
+    def tail_at(self) -> int:
+        """The offset of the bytes that must be given up first."""
+        ...
+
+    @property
+    def memory(self) -> int:
+        """Bytes that it holds in memory."""
+        ...
+
+    def add(self, data: bytes) -> None:
+        """The job has written this."""
+        ...
+
+    def parts(self) -> tuple[bytes, bytes]:
+        """Head and tail; the tail is empty if nothing was left out."""
+        ...
+
+    def kept(self) -> tuple[bytes, int, int]:
+        """What to store, its length had nothing been left out, and the length of the part before the gap."""
+        ...
+
+    def read(self, offset: int, limit: int) -> tuple[int, bytes]:
+        """At most `limit` bytes from `offset` on, and where they begin: later than asked for if what
+        lies there was left out."""
+        ...
+
+    def park(self) -> bool:
+        """The stream has ended: move what its reader lacks out of memory. False: there is no room for it."""
+        ...
+
+
 class Capture:
-    """One stream of one attempt."""
+    """One stream of one attempt, in this process's memory."""
 
     __slots__ = ("_head", "_head_len", "_tail", "_tail_len", "backlog", "keep", "total")
 
@@ -34,6 +77,15 @@ class Capture:
         self._tail_len = 0
         self.total = 0  #: bytes written by the job
         self.backlog: Backlog | None = None  #: of a reader that wants every byte, once not all fits
+
+    @classmethod
+    def resumed(cls, keep: int, head: bytes, at: int) -> Capture:
+        """Of a stream whose first bytes are these, and which goes on at this offset."""
+        capture = cls(keep)
+        if at:
+            capture._head, capture._head_len = [head], len(head)
+            capture._tail, capture.total = deque(), at
+        return capture
 
     def add(self, data: bytes) -> None:
         self.total += len(data)

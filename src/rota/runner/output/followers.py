@@ -11,7 +11,7 @@ from rota.core.jobs.outcome import Outcome
 from rota.runner.current_rules import CurrentRules
 from rota.runner.loop import Loop
 from rota.runner.output.audience import Audience, Follower
-from rota.runner.output.capture import Capture
+from rota.runner.output.capture import Captured
 from rota.runner.output.pipe_pool import PipePool
 from rota.runner.report.connection import Connection
 from rota.runner.task import Task
@@ -276,7 +276,7 @@ class Followers:
         return False
 
 
-def _total(capture: Capture | None) -> int:
+def _total(capture: Captured | None) -> int:
     return 0 if capture is None else capture.total
 
 

@@ -6,6 +6,7 @@ A segment belongs to one runner. Nothing is read here; the manager serves what i
 from __future__ import annotations
 
 import os
+import re
 from errno import ENOSPC
 
 from rota.runner.log import say
@@ -13,6 +14,7 @@ from rota.runner.log import say
 ROTATE_OVER = 64 * 1024 * 1024
 #: The current segment is reused when its output is no longer needed, unless it is larger than this.
 _WORTH_IT = 4 * 1024 * 1024
+_SEGMENT = re.compile(r"(.+-\d+-[0-9a-f]{8})-\d{6,}")
 
 
 class Segments:
@@ -26,6 +28,35 @@ class Segments:
         self._fd = -1
         self._offset = 0
         self.name = ""
+
+    def go_on(self) -> None:
+        """Continue after the segments that an earlier runner of this name has left."""
+        prefix = f"{self._runner}-"
+        try:
+            names = os.listdir(self.directory)
+        except FileNotFoundError:
+            return
+        numbers = [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
+        known = [int(number) for number in numbers if number.isdigit()]
+        if known:
+            self._number, self._oldest = max(known), min(known)
+
+    def remove_old(self, runners: str) -> None:
+        """Remove the segments of runners without a directory in `runners`: it goes when the manager has them all.
+
+        Only for runners that send output to the manager; that of others is kept in these files.
+        """
+        try:
+            names = os.listdir(self.directory)
+        except FileNotFoundError:
+            return
+        for name in names:
+            match = _SEGMENT.fullmatch(name)
+            if match is not None and not os.path.isdir(f"{runners}/{match[1]}"):
+                try:
+                    os.unlink(f"{self.directory}/{name}")
+                except OSError as error:
+                    say(f"{name} cannot be removed: {error}")
 
     def append(self, data: bytes) -> tuple[str, int]:
         """(segment, offset) of these bytes. Raises `OSError`, and then nothing was kept."""

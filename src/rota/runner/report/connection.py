@@ -23,6 +23,7 @@ class Connection:
         self._writing = False
         self.fd = -1
         self.joined = False  #: has the manager accepted this runner?
+        self.ever_joined = False
         self.disconnected_since = loop.now  #: when it was last joined
         self.when_lost: list[Callable[[], None]] = []  #: called when a connection has been lost
 
@@ -58,7 +59,7 @@ class Connection:
 
     def accepted(self) -> None:
         """The manager has accepted this runner."""
-        self.joined = True
+        self.joined = self.ever_joined = True
         self._link.accepted()
 
     def receive(self) -> list[ToRunner]:

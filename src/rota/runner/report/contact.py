@@ -25,12 +25,13 @@ from rota.runner.report.leaving import Leaving
 from rota.runner.report.orders import Orders
 from rota.runner.report.outbox import MOST_ENDED, Outbox
 from rota.runner.report.records import TaskRecords
+from rota.runner.start.disk_room import DiskRoom
 from rota.runner.start.environment import Catalogue
 from rota.runner.start.parts import Parts
 from rota.runner.start.seats import Seating
 from rota.runner.task_table import TaskTable
 from rota.wire import codec
-from rota.wire.greeting import PROTOCOL, REMOVED, Failure, Hello, Welcome
+from rota.wire.greeting import PROTOCOL, REMOVED, TICKET, Failure, Hello, Welcome
 from rota.wire.orders import Ack, Rules
 from rota.wire.reports import Join, Report, Settle
 
@@ -68,12 +69,13 @@ class Contact:
         leaving: Leaving,
         parts: Parts,
         followers: Followers,
+        disk: DiskRoom,
         identity: RunnerIdentity,
-        ticket: str,
+        epoch: int,
         node: Node | None,
         shipping: Shipping | None,
     ) -> None:
-        """`node` and `shipping` are those of a node's agent. `ticket`: by which a pool knows its runner."""
+        """`node` and `shipping` are those of a node's agent."""
         self._loop = loop
         self._tasks = tasks
         self._rules = rules
@@ -88,14 +90,14 @@ class Contact:
         self._leaving = leaving
         self._parts = parts
         self._followers = followers
+        self._disk = disk
         self._identity = identity
-        self._ticket = ticket
+        self._epoch = epoch
         self._node = node
         self._shipping = shipping
         self._last_report = 0.0
         self._heartbeat_at = _NEVER
         self._settle_at = _NEVER
-        self._ever_joined = False
         self._deployment = ""  #: of the manager that accepted this runner; empty: none did
         self._refused_since = 0.0  #: 0: not refused
         self.report_at = _NEVER  #: when the outbox must be sent at the latest
@@ -110,7 +112,7 @@ class Contact:
         software = f"rota {__version__}"
         hello = Hello(PROTOCOL, "runner", software=software)
         if node is not None:
-            hello = Hello(PROTOCOL, "runner", node.token, software, node.name)
+            hello = Hello(PROTOCOL, "runner", node.token, software, node.name, key=node.key)
         connection.send(codec.frame(hello))
 
     def readable(self) -> None:
@@ -155,18 +157,20 @@ class Contact:
             self._dead.refused()
 
     def _consider_staying(self, refusal: Failure) -> None:
-        """End the agent of a node that was removed, or that was never accepted after some tries. An agent that
-        still answers for a job stays."""
+        """End the agent of a node that was removed, or that was never accepted after some tries; and a runner
+        whose ticket is not accepted, as happens to runners that come late. One that still answers for a job
+        stays."""
         if self._node is None or self._tasks.by_key or self._seating.waiting or not self._outbox.clear:
             return
-        if refusal.code != REMOVED:
-            if self._ever_joined or refusal.code not in (Denied.code, BadInput.code):
+        if refusal.code not in (REMOVED, TICKET):
+            if self._connection.ever_joined or refusal.code not in (Denied.code, BadInput.code):
                 return
             self._refused_since = self._refused_since or self._loop.now
             if self._loop.now < self._refused_since + REFUSED_S:
                 return
-        say(f"the manager refuses this node: {refusal.message}" + (f"; {refusal.hint}" if refusal.hint else ""))
-        self._loop.failed = refusal.code != REMOVED
+        what = "node" if self._node.stays else "runner"
+        say(f"the manager refuses this {what}: {refusal.message}" + (f"; {refusal.hint}" if refusal.hint else ""))
+        self._loop.failed = refusal.code not in (REMOVED, TICKET)
         self._loop.done = True
 
     # -------------------------------------------------------------- joining
@@ -197,12 +201,15 @@ class Contact:
             disk=disk.f_bavail * disk.f_frsize,
             held=self._held(),
             seats=list(self._seating.seats),
-            ticket=self._ticket,
             node=None if self._node is None else self._node.facts(),
             leaving=self._leaving.told_to_end,
             parts=[LeaseRef(*key) for key in self._parts.held()],
             now=clock.now(),
             tails=True,
+            epoch=self._epoch,
+            left_s=None if self._node is None else self._node.left_s,
+            machine="" if self._node is None else self._node.machine,
+            unfit=self._disk.unfit,
         )
         self._connection.send(codec.frame(join))
 
@@ -230,7 +237,6 @@ class Contact:
         now = self._loop.now
         joins = not self._connection.joined
         if joins:
-            self._ever_joined = True
             self._connection.accepted()
             say("joined")
             if self._shipping is not None:

@@ -7,6 +7,8 @@ import msgspec
 from rota.runner.contain import fences
 from rota.runner.end import settling
 from rota.runner.identity import RunnerIdentity, name_of
+from rota.runner.launch import launched
+from rota.runner.launch.launchers import Launchers
 from rota.runner.log import say, say_exception
 from rota.runner.report.outbox import plainer
 from rota.wire.reports import Settle
@@ -15,7 +17,8 @@ from rota.wire.reports import Settle
 class DeadRunners:
     """Settled runners that the manager has not acknowledged yet, in the order of their reports."""
 
-    def __init__(self, identity: RunnerIdentity, scratch_root: str) -> None:
+    def __init__(self, identity: RunnerIdentity, launchers: Launchers, *, scratch_root: str) -> None:
+        self._launchers = launchers
         self._identity = identity
         self._scratch_root = scratch_root
         self._unacked: list[tuple[settling.DeadRunner, Settle]] | None = None  #: None: not looked for yet
@@ -53,7 +56,7 @@ class DeadRunners:
     def _settle(self, *, hasty: bool) -> list[tuple[settling.DeadRunner, Settle]]:
         own = self._identity
         if not hasty:
-            fences.sweep(name_of(own.host))
+            fences.sweep(name_of(own.host), own=own.id)
         settled: list[tuple[settling.DeadRunner, Settle]] = []
         try:
             found = settling.dead_runners(own.root, own.id, own.machine)
@@ -61,9 +64,12 @@ class DeadRunners:
             say_exception("cannot look for dead runners")
             return settled
         for dead in found:
+            if launched.left_alone(dead.directory):
+                dead.release()
+                continue
             try:
                 finished, whole = settling.settle(
-                    dead, boot_id=own.boot_id, scratch_root=self._scratch_root, hasty=hasty
+                    dead, self._launchers.new, boot_id=own.boot_id, scratch_root=self._scratch_root, hasty=hasty
                 )
             except Exception:
                 say_exception(f"runner {dead.runner} cannot be settled")

@@ -4,7 +4,7 @@ Append-only, one write before each spawn, no fsync: only a reboot loses what was
 processes too. It knows nothing of sockets or processes. Reading never fails: a truncated or damaged end is left
 out.
 
-Each write is one block: its length, a checksum, and an array of records.
+The form of the file is that of `launcher.blocks`.
 """
 
 from __future__ import annotations
@@ -12,23 +12,16 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterable
-from errno import ENOSPC
-from struct import Struct as Layout
-from zlib import crc32
 
 import msgspec
 from msgspec import Struct
 
 from rota.core.attempts.leases import Finished
+from rota.launcher import blocks
 from rota.runner.log import say
 
 COMPACT_OVER = 4 * 1024 * 1024
 COMPACT_IDLE_OVER = 64 * 1024
-
-_HEADER = Layout(">IIBI")  # length and checksum of what follows: an array of so many records
-_ARRAY = 0xDD  # how msgpack marks an array whose length takes four bytes
-_PREFIX = 8  # bytes of the header that are not part of the array
-_MAX_BLOCK = 1 << 30
 
 Key = tuple[int, int, int]  # job, attempt, token
 
@@ -119,57 +112,17 @@ class Acked(JournalEntry, frozen=True, tag="a"):
 
 Record = Began | Intent | Preparing | Spawned | Contained | Void | Ended | Over | Acked
 
-_encode_into = msgspec.msgpack.Encoder().encode_into
 _decode = msgspec.msgpack.Decoder(list[Record]).decode
 
 
 def pack(records: Iterable[Record]) -> bytes:
     """Encode records as one block."""
-    block = bytearray(_HEADER.size)
-    count = 0
-    for record in records:
-        _encode_into(record, block, -1)
-        count += 1
-    return bytes(_sealed(block, count))
-
-
-def _sealed(block: bytearray, count: int) -> bytearray:
-    """Fill in the header, for which a block has room at its start."""
-    checksum = crc32(block[_HEADER.size :], count)
-    _HEADER.pack_into(block, 0, len(block) - _PREFIX, checksum, _ARRAY, count)
-    return block
+    return blocks.pack(records)
 
 
 def unpack(data: bytes) -> tuple[list[Record], bool]:
-    """All records of whole blocks up to the first damage, and whether that is all that was written.
-
-    A block cut short at the end is no loss: a runner acts on an intent only when it is whole.
-    """
-    found: list[Record] = []
-    at, end = 0, len(data)
-    while at + _HEADER.size <= end:
-        length, checksum, _, count = _HEADER.unpack_from(data, at)
-        block = data[at : at + _PREFIX + length]
-        if len(block) < _PREFIX + length:
-            return found, length <= _MAX_BLOCK and not _holds_more(block, checksum, count)
-        if length > _MAX_BLOCK or crc32(block[_HEADER.size :], count) != checksum:
-            return found, False
-        try:
-            found += _decode(block[_PREFIX:])
-        except msgspec.DecodeError:
-            return found, False
-        at += _PREFIX + length
-    return found, True
-
-
-def _holds_more(tail: bytes, checksum: int, count: int) -> bool:
-    """Is this a whole block whose length field is damaged?"""
-    view = memoryview(tail)[_HEADER.size :]
-    for at in range(len(view)):
-        count = crc32(view[at : at + 1], count)
-        if count == checksum:
-            return True
-    return False
+    """All records of whole blocks up to the first damage, and whether that is all that was written."""
+    return blocks.unpack(data, _decode)
 
 
 class JournalledLease:
@@ -243,32 +196,37 @@ class Journal:
     """
 
     def __init__(self, directory: str, began: Began) -> None:
-        self._path = f"{directory}/journal"
+        """Goes on after what an earlier runner wrote to it. Raises `OSError`."""
         self._began = began
-        self._block = bytearray(_HEADER.size)
+        self._block = blocks.empty()
+        self._room = len(self._block)
         self._count = 0
-        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self.size = 0  #: bytes on file
+        self._file = blocks.BlockFile(f"{directory}/journal", goes_on=True)
         self.add(began)
         self.flush()
 
+    @property
+    def size(self) -> int:
+        """Bytes on file."""
+        return self._file.size
+
     def add(self, record: Record) -> None:
         """Buffer a record."""
-        _encode_into(record, self._block, -1)
+        blocks.encode_into(record, self._block, -1)
         self._count += 1
 
     def intend(self, block: bytes) -> None:
         """The block is on file when this returns. Raises `OSError`, and then nothing of it is there."""
         if self._count:
-            self._append(_sealed(self._block, self._count) + block)
+            self._file.write(blocks.sealed(self._block, self._count) + block)
             self._clear()
         else:
-            self._append(block)
+            self._file.write(block)
 
     def flush(self) -> None:
         """Write what is buffered. Raises `OSError`; the buffer then stays for the next time."""
         if self._count:
-            self._append(_sealed(self._block, self._count))
+            self._file.write(blocks.sealed(self._block, self._count))
             self._clear()
 
     def flush_or_log(self) -> None:
@@ -282,44 +240,17 @@ class Journal:
         except OSError as error:
             say(f"journal: {error}")
 
-    def _append(self, data: bytes | bytearray) -> None:
-        written = 0
-        try:
-            written = os.write(self._fd, data)
-        finally:
-            if written != len(data):
-                # The disk filled up in the middle of a block: the next must not come after garbage.
-                os.ftruncate(self._fd, self.size)
-        if written != len(data):
-            raise OSError(ENOSPC, os.strerror(ENOSPC))
-        self.size += written
-
     def _clear(self) -> None:
         self._count = 0
-        del self._block[_HEADER.size :]
+        del self._block[self._room :]
 
     def compact(self, live: Iterable[Record]) -> None:
         """Replace the journal by these records. Raises `OSError`; the old journal then stays in use."""
-        fresh = pack([self._began, *live])
-        path = f"{self._path}.new"
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            _write_all(fd, fresh)
-            os.rename(path, self._path)
-        except OSError:
-            os.close(fd)
-            raise
-        os.close(self._fd)
-        self._fd, self.size = fd, len(fresh)
+        self._file.replace([self._began, *live])
         self._clear()
 
     def close(self) -> None:
-        os.close(self._fd)
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    if os.write(fd, data) != len(data):
-        raise OSError(ENOSPC, os.strerror(ENOSPC))
+        self._file.close()
 
 
 def take_lock(directory: str, *, create: bool = False) -> int | None:

@@ -8,6 +8,7 @@ from rota.runner.current_rules import CurrentRules
 from rota.runner.end.task_signals import TaskSignals
 from rota.runner.end.termination import Terminator
 from rota.runner.enter.channels import JobChannels
+from rota.runner.launch.launchers import Launchers
 from rota.runner.log import say
 from rota.runner.loop import Loop
 from rota.runner.output.audience import Follower
@@ -15,6 +16,7 @@ from rota.runner.output.followers import Followers
 from rota.runner.report.journal import Key
 from rota.runner.report.leaving import Leaving
 from rota.runner.report.outbox import Outbox
+from rota.runner.start.ahead import LeasesAhead
 from rota.runner.start.environment import Catalogue
 from rota.runner.start.parts import Parts
 from rota.runner.start.seats import Seating
@@ -38,6 +40,7 @@ class Orders:
         self,
         *,
         loop: Loop,
+        launchers: Launchers,
         tasks: TaskTable,
         rules: CurrentRules,
         outbox: Outbox,
@@ -51,8 +54,10 @@ class Orders:
         followers: Followers,
         channels: JobChannels,
         leaving: Leaving,
+        ahead: LeasesAhead,
     ) -> None:
         self._loop = loop
+        self._launchers = launchers
         self._tasks = tasks
         self._rules = rules
         self._outbox = outbox
@@ -66,6 +71,7 @@ class Orders:
         self._followers = followers
         self._channels = channels
         self._leaving = leaving
+        self._ahead = ahead
 
     def handle(self, message: m.ToRunner) -> None:
         match message:
@@ -76,7 +82,7 @@ class Orders:
                     self._end_lease((ref.job, ref.attempt, ref.token), "killed on request", checkpoint)
             case m.Suspend(leases, on):
                 for ref in leases:
-                    self._suspension.order((ref.job, ref.attempt, ref.token), on)
+                    self._suspend((ref.job, ref.attempt, ref.token), on)
             case m.Signal(leases, signal, everything):
                 for ref in leases:
                     key = (ref.job, ref.attempt, ref.token)
@@ -108,7 +114,9 @@ class Orders:
 
     def obey(self, rules: m.Rules) -> None:
         """New rules, and leases that are no longer valid."""
+        self._ahead.take_all_back()
         self._rules.replace(rules)
+        self._launchers.obey(rules)
         self._followers.obey(rules.output_spool)
         self._containment.fences.script = rules.containment_script
         for ref in rules.forget:
@@ -133,8 +141,13 @@ class Orders:
                 self._parts.open(part)
         for seat in work.seats:
             self._seating.open(seat.seat, seat.size)
+        if self._tasks.ahead:
+            self._ahead.reconsider()
 
     def _end_lease(self, key: Key, why: str, checkpoint: str = "") -> None:
+        if self._seating.drop(key):
+            self._outbox.give_back(key)
+            return
         task = self._tasks.by_key.get(key)
         if task is not None and task.part:
             self._parts.close(key)
@@ -142,8 +155,12 @@ class Orders:
             self._signals.end_after_checkpoint(task, self._loop.now, checkpoint, why)
         elif task is not None:
             self._terminator.end(task, self._loop.now, reason="kill_requested", message=why)
-        else:
-            self._hand_back(key)
+
+    def _suspend(self, key: Key, on: bool) -> None:
+        task = self._tasks.by_key.get(key)
+        if on and task is not None and not task.part:
+            self._seating.unbind(task.seat)  # its room is another's from now on
+        self._suspension.order(key, on)
 
     def _hand_back(self, key: Key) -> None:
         if self._seating.drop(key):

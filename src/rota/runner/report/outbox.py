@@ -18,8 +18,9 @@ MOST_ENDED = 4096
 class Outbox:
     """What happened since the last report, and the reports that are not acknowledged."""
 
-    def __init__(self) -> None:
-        self._seq = 0
+    def __init__(self, first: int = 0) -> None:
+        """`first`: reports are numbered from here on."""
+        self._seq = first
         self._sent: deque[tuple[int, bytes, list[Finished]]] = deque()
         self.started: list[Task] = []
         self.ended: list[Finished] = []
@@ -30,13 +31,14 @@ class Outbox:
         self.paused: list[Paused] = []
         self.opened: list[PartOpened] = []
         self.shut: list[LeaseRef] = []
+        self.unfit: str | None = None  #: news about this host: see `Report.unfit`
         self.unacked: dict[Key, Finished] = {}  #: ended, and not known to be on the manager's disk
         self.careful = False  #: a report was refused: ends are reported one by one until all are acknowledged
 
     def __bool__(self) -> bool:
         """Is there anything to report?"""
         some = self.ended or self.started or self.returned or self.closed or self.phases or self.faults
-        return bool(some or self.paused or self.opened or self.shut)
+        return bool(some or self.paused or self.opened or self.shut or self.unfit is not None)
 
     @property
     def may_cut(self) -> bool:
@@ -71,7 +73,7 @@ class Outbox:
         frame = codec.frame(
             Report(
                 self._seq, started, ended, self.returned, closed, self.phases, self.faults, self.paused,
-                self.opened, self.shut,
+                self.opened, self.shut, unfit=self.unfit,
             )
         )  # fmt: skip
         self._sent.append((self._seq, frame, ended))
@@ -80,6 +82,7 @@ class Outbox:
             self.phases, self.faults = [], []
         if self.paused or self.opened or self.shut:
             self.paused, self.opened, self.shut = [], [], []
+        self.unfit = None
         return frame
 
     def unacknowledged(self) -> list[bytes]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 from rota.core.attempts.leases import Finished
 from rota.core.jobs.outcome import Outcome
 from rota.runner.end.behaviours import end_record
 from rota.runner.end.verdict import quiet_success
+from rota.runner.launch.launchers import Launchers
 from rota.runner.log import say
 from rota.runner.output.segments import Segments
 from rota.runner.report.journal import (
@@ -31,9 +30,17 @@ class TaskRecords:
     """Keeps the journal and the outbox in step."""
 
     def __init__(
-        self, *, tasks: TaskTable, journal: Journal, outbox: Outbox, segments: Segments, ships: bool
+        self,
+        *,
+        launchers: Launchers,
+        tasks: TaskTable,
+        journal: Journal,
+        outbox: Outbox,
+        segments: Segments,
+        ships: bool,
     ) -> None:
         """`ships`: is output sent to the manager, so that acknowledged segments can be removed?"""
+        self._launchers = launchers
         self._tasks = tasks
         self._journal = journal
         self.outbox = outbox
@@ -47,6 +54,8 @@ class TaskRecords:
         finished = Finished(key[0], key[1], key[2], task.seat.id, outcome)
         self._journal.add(Over(finished))
         self.outbox.end(key, finished)
+        if task.launcher.lasting:
+            self._tasks.released.append(task)
 
     def write_up(self) -> None:
         """Record the starts and quiet ends since the last time.
@@ -69,19 +78,21 @@ class TaskRecords:
         self._journal.add(Acked(self._outcomes_acked))
         idle = not self._tasks.by_key and not self._tasks.quiet and self.outbox.clear
         if self._journal.size > (COMPACT_IDLE_OVER if idle else COMPACT_OVER):
-            self._compact()
+            self.compact()
         if self._ships:
             self._segments.forget({done.outcome.segment for done in self.outbox.unacked.values()})
         if idle:
-            os.chdir("/")  # keep no job's directory busy
+            self._launchers.rest()
 
-    def _compact(self) -> None:
+    def compact(self) -> None:
+        """Write a journal of what is still needed, instead of the one that there is."""
         self.write_up()
         live: list[Record] = []
         for key, done in self.outbox.unacked.items():
             live += [Intent(*key), Over(done)]
         for task in self._tasks.by_key.values():
             live += _live(task)
+        live += [Intent(*key, task.env.scratch_goes) for key, task in self._tasks.ahead.items()]
         try:
             self._journal.compact(live)
         except OSError as error:

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 
+from rota.launcher.base import Begun, Captured, OnTerminal, Refused, StartOrder
+from rota.launcher.nodefile import nodefile_path, write_nodefile
+from rota.launcher.scratch import Scratch
 from rota.runner.contain.task_containment import Containment
 from rota.runner.current_rules import CurrentRules
 from rota.runner.enter.consoles import Consoles
-from rota.runner.start.allocation import nodefile_path, on_its_cores, write_nodefile
-from rota.runner.start.output_files import OutputFiles
-from rota.runner.start.process import Refused, start, words_of
-from rota.runner.start.scratch import Scratch
+from rota.runner.launch.keeping import Keeping
+from rota.runner.output.told_progress import ToldProgress
+from rota.runner.start.command_words import words_of
+from rota.runner.start.errands import ticket_path, write_ticket
+from rota.runner.start.output_files import output_file
 from rota.runner.task import Task
 
 
@@ -23,38 +28,35 @@ class CommandSetup:
 
     def __init__(
         self,
-        null: int,
         *,
         rules: CurrentRules,
         containment: Containment,
         consoles: Consoles,
+        keeping: Keeping,
+        told: ToldProgress,
         scratch_root: str,
         host: str,
     ) -> None:
-        """`null`: a descriptor of /dev/null."""
-        self._null = null
         self._rules = rules
         self._containment = containment
         self._consoles = consoles
+        self._keeping = keeping
+        self._told = told
         self._scratch_root = scratch_root
         self._host = host
 
-    def start(self, task: Task) -> int:
-        """The pid of its command. Raises `Refused` or `CannotRun`; after the latter its scratch directory
-        is left to its behaviours."""
+    def start(self, task: Task) -> Begun:
+        """Start its command. Raises `Refused` or `CannotRun`; after the latter its scratch directory is left to
+        its behaviours."""
         env, spec = task.env, task.spec
         job, attempt, _ = task.key
-        words = words_of(task.grant.cmd, pipefail=spec.pipefail)
-        cwd, actions_at = env.cwd, task.pipes.actions_at
-        files: OutputFiles | None = None
+        tells = partial(self._told.command, task.seat, task) if env.tells else None
+        words = words_of(task.grant.cmd, pipefail=spec.pipefail, prepare=tells)
+        cwd = env.cwd
         allocation = task.grant.allocation
-        pid = 0
         if env.behaves or self._rules.current.epilogue:
             task.plain = False
         try:
-            if spec.stdout or spec.stderr:
-                files = OutputFiles(spec, task.grant, host=self._host, pipes=task.pipes, null=self._null)
-                actions_at = files.actions_at
             if spec.scratch:
                 task.scratch = Scratch(self._scratch_root, job, attempt)
                 task.plain = False
@@ -63,25 +65,38 @@ class CommandSetup:
             if allocation is not None and allocation.nodes:
                 task.nodefile = nodefile_path(self._scratch_root, job, attempt)
                 task.plain = False
-                write_nodefile(task.nodefile, allocation)
-            if spec.interactive:
-                actions_at = self._consoles.make(task)
+                write_nodefile(task.nodefile, allocation.nodes)
+            if task.grant.errand is not None and task.grant.errand.ticket:
+                task.ticket = ticket_path(self._scratch_root, task.key)
+                task.plain = False
+                write_ticket(task.ticket, task.grant.errand.ticket)
             groups = self._containment.first(task) if self._rules.contain_first else ()
+            share, fence = task.share, task.fence
             # What joins a group of some cores by itself need not be bound as well, which costs more.
-            with on_its_cores(None if task.fence is not None and task.fence.keeps else task.share):
-                pid = start(words, env, actions_at, cwd=cwd, cgroups=groups)
-            self._containment.started(task, pid, groups)
+            bound = () if share is None or (fence is not None and fence.keeps) else share.bound
+            stdio = self._terminal() if spec.interactive else self._output(task)
+            order = StartOrder(task.key, "command", words, env, cwd, stdio, groups, bound)
+            if task.launcher.lasting:
+                self._keeping.announce(task)
+            begun = task.launcher.start(order)
+            self._containment.started(task, begun, groups)
         except (OSError, Refused) as why:
             self._containment.clean_up(task)
             if isinstance(why, OSError):
                 what = "write a nodefile" if task.nodefile else "make a scratch directory"
+                what = "write a ticket" if task.ticket else what
                 raise Refused(f"cannot {what}: {why}") from None
             raise
-        finally:
-            if files is not None:
-                files.close()
-            if task.console is not None:
-                self._consoles.began(task, started=pid > 0)
+        if spec.interactive:
+            self._consoles.began(task, begun.fds[0])
         if spec.walltime_s is not None:
             task.deadline = time.monotonic() + spec.walltime_s
-        return pid
+        return begun
+
+    def _output(self, task: Task) -> Captured:
+        spec = task.spec
+        out, err = (output_file(name, spec, task.grant, self._host) for name in (spec.stdout, spec.stderr))
+        return Captured(task.pipes.held, out, err)
+
+    def _terminal(self) -> OnTerminal:
+        return OnTerminal(rows=24, cols=80)

@@ -21,11 +21,12 @@ Owner = Hashable
 class Share:
     """The cores of one owner. Another one is made when it moves."""
 
-    __slots__ = ("binds", "cores", "entry", "fences")
+    __slots__ = ("binds", "bound", "cores", "entry", "fences")
 
     def __init__(self, cores: frozenset[int], *, binds: bool, fences: bool) -> None:
         self.cores = cores  #: empty: none of its own
         self.binds = binds  #: do they differ from the cores that the runner itself may use?
+        self.bound = cores if binds else frozenset()  #: to which its processes are bound; empty: to none
         self.fences = fences  #: are these fewer than the host has?
         #: What its processes find in their environment.
         self.entry = b"ROTA_CPU_LIST=" + spans_of(sorted(cores)).encode() if cores else None
@@ -82,6 +83,19 @@ class Cores:
             if parts is None:
                 return ANY
             self._take(owner, _Pick(cpus, parts, self._share(parts)))
+        return self.of(owner)
+
+    def keep(self, owner: Owner, cpus: int, cores: Collection[int]) -> Share:
+        """Let an owner go on with cores that an earlier runner has picked for it, as far as they are there."""
+        own = [core for core in cores if core in self._all]
+        whole, part = divmod(cpus, CORE)
+        parts = dict.fromkeys(own[:whole], CORE)
+        if part:
+            parts |= dict.fromkeys(own[whole : whole + 1], part)
+        if not own or len(parts) != len(own):
+            parts = {}
+        if own:
+            self._take(owner, _Pick(cpus, parts, self._share(own)))
         return self.of(owner)
 
     def _find(self, cpus: int) -> dict[int, int] | None:

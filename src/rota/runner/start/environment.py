@@ -10,36 +10,22 @@ from collections.abc import Mapping
 
 import msgspec
 
+from rota.launcher.nodefile import nodefile_path
+from rota.launcher.scratch import Scratch
+from rota.launcher.variables import Variables
 from rota.plan.size import CORE, Size
-from rota.runner import libc
-from rota.runner.start.allocation import nodefile_path
+from rota.runner.start.errands import own_variables, ticket_path
 from rota.runner.start.mpi import mpi
-from rota.runner.start.scratch import Scratch
+from rota.runner.start.own_variables import OF_ONE_JOB
 from rota.wire.job_structs import RunSpec
 from rota.wire.orders import Allocation, Grant, Work
 
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 #: Slots at the beginning of every environment that are filled in at each start.
 _JOB, _ATTEMPT, _LEASE, _ROTA_TMPDIR, _TMPDIR, _SCRATCH = range(6)  #: the last two where the job has them
-#: Never taken from the environment of the submitter, which may be a job itself.
-OF_ONE_JOB = (
-    b"ROTA_JOB_ID",
-    b"ROTA_ATTEMPT",
-    b"ROTA_LEASE",
-    b"ROTA_TMPDIR",
-    b"ROTA_SCRATCH",
-    b"ROTA_SUBMIT_TMPDIR",
-    b"ROTA_ARRAY_ID",
-    b"ROTA_ARRAY_INDEX",
-    b"ROTA_CPU_LIST",
-    b"ROTA_NODE",
-    b"ROTA_NODES",
-    b"ROTA_NODEFILE",
-    b"ROTA_RELAY",
-    b"ROTA_OUTCOME",
-    b"ROTA_EXIT_CODE",
-    b"ROTA_SIGNAL",
-)
+#: The descriptor on which jobs that have `ROTA_PROGRESS` say how far they are. Shells know those below 10 only.
+PROGRESS_FD = 9
+_PROGRESS = b"ROTA_PROGRESS"
 
 
 def job_entry(job: int) -> bytes:
@@ -50,41 +36,13 @@ def index_entry(index: int) -> bytes:
     return b"ROTA_ARRAY_INDEX=%d" % index
 
 
-class Variables:
-    """The environment variables of a process, as a vector for `spawn`."""
-
-    __slots__ = ("_vector", "address", "path")
-
-    def __init__(self, entries: list[bytes], path: bytes) -> None:
-        self._vector = libc.strings(entries)
-        self.address = libc.address(self._vector)  #: of the vector, for `spawn`
-        self.path = path
-
-    def entries(self) -> list[bytes]:
-        """The present entries."""
-        return [entry for entry in self._vector if entry]
-
-    def and_also(self, entries: list[bytes]) -> Variables:
-        """A copy with these entries added or replaced."""
-        new = {entry.partition(b"=")[0]: entry for entry in entries}
-        kept = [entry for entry in self.entries() if entry.partition(b"=")[0] not in new]
-        path = new[b"PATH"].partition(b"=")[2] if b"PATH" in new else self.path
-        return Variables([*kept, *new.values()], path)
-
-    def value(self, name: bytes) -> bytes:
-        """The value of a variable; empty if it is not set."""
-        prefix = name + b"="
-        found = (entry for entry in self.entries() if entry.startswith(prefix))
-        return next(found, prefix).removeprefix(prefix)
-
-
 class Environment(Variables):
     """The variables of one specification, for jobs of equal size and array, or for one attempt with an
     allocation."""
 
     __slots__ = (
         "_attempt", "_cores_at", "_cores_entry", "_index_at",
-        "behaves", "cwd", "plain", "scratch_goes", "size", "spec",
+        "behaves", "cwd", "plain", "scratch_goes", "size", "spec", "stored", "tells",
     )  # fmt: skip
 
     def __init__(
@@ -101,6 +59,7 @@ class Environment(Variables):
         if allocation is not None and allocation.walltime_s is not None:
             spec = msgspec.structs.replace(spec, walltime_s=allocation.walltime_s)
         self.spec = spec
+        self.stored = stored  #: the variables as the manager sent them
         self.size = size or spec.size  #: what its jobs take of the host
         self.cwd = spec.cwd.encode("utf-8", "surrogateescape")
         #: Does something remain to be done when the command has ended?
@@ -127,13 +86,21 @@ class Environment(Variables):
             if equals and name:
                 user[name] = value
         tmpdir = user.pop(b"TMPDIR", b"")
+        #: May its jobs say how far they are?
+        self.tells = _PROGRESS in user
+        if self.tells:
+            own[_PROGRESS] = b"%d" % PROGRESS_FD
         if b"OMP_NUM_THREADS" not in user:
             own[b"OMP_NUM_THREADS"] = b"%d" % max(1, self.size.cpus // CORE)
         if b"ROTA_SUBMIT_DIR" not in user:  # the submitter may have set it
             own[b"ROTA_SUBMIT_DIR"] = self.cwd
         for name in OF_ONE_JOB:  # of the job that submitted this one
             user.pop(name, None)
+        if spec.gang:
+            own[b"ROTA_GANG"] = spec.gang.encode()
         if allocation is not None:
+            if allocation.gang_hosts:
+                own[b"ROTA_GANG_HOSTS"] = allocation.gang_hosts.encode("utf-8", "surrogateescape")
             if allocation.nodes:
                 own[b"ROTA_NODEFILE"] = os.fsencode(nodefile)
                 own[b"ROTA_NODES"] = b"%d" % len(allocation.nodes)
@@ -212,12 +179,36 @@ class Catalogue:
             made = self._made[number] = {}
         if grant.allocation is not None:
             return self._allocated(grant, grant.allocation)
+        if grant.errand is not None:
+            spec = self._specs[number]
+            stored = own_variables() + b"\0" + self._envs.get(spec.env, b"")
+            return Environment(spec, stored, size=grant.size, more=self._more(grant))
         environment = made.get(key)
         if environment is None:
             spec = self._specs[number]
             stored = self._envs.get(spec.env, b"")
             environment = made[key] = Environment(spec, stored, size=key[0], array=key[1], more=self.more)
         return environment
+
+    def rebuilt(self, grant: Grant, spec: RunSpec, stored: bytes) -> Environment:
+        """The environment of a lease that an earlier runner has begun."""
+        allocation = grant.allocation
+        return Environment(
+            spec,
+            stored,
+            size=grant.size,
+            array=None if grant.element is None else grant.element.array,
+            allocation=allocation,
+            nodefile="" if allocation is None else nodefile_path(self._scratch_root, grant.job, grant.attempt),
+            more=self._more(grant),
+        )
+
+    def _more(self, grant: Grant) -> dict[bytes, bytes]:
+        """Variables besides those that were sent."""
+        if grant.errand is None or not grant.errand.ticket:
+            return self.more
+        path = ticket_path(self._scratch_root, (grant.job, grant.attempt, grant.token))
+        return {**self.more, b"ROTA_TICKET": os.fsencode(path)}
 
     def _allocated(self, grant: Grant, allocation: Allocation) -> Environment:
         """An environment for one attempt that has an allocation."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from rota.launcher.base import Begun, Key, Launcher
 from rota.runner.log import say
 
 #: Bytes of a hook's output that are logged, and characters of its last line that are reported.
@@ -23,13 +24,16 @@ Done = Callable[[str], None]
 class Script:
     """One run of a hook."""
 
-    __slots__ = ("deadline", "done", "job", "late", "name", "output", "pid")
+    __slots__ = ("deadline", "done", "key", "late", "launcher", "name", "output", "pid")
 
-    def __init__(self, name: str, job: int, pid: int, output: int, deadline: float, done: Done) -> None:
+    def __init__(
+        self, name: str, key: Key, launcher: Launcher, begun: Begun, *, deadline: float, done: Done
+    ) -> None:
         self.name = name
-        self.job = job
-        self.pid = pid
-        self.output = output  #: an unnamed file
+        self.key = key  #: of the lease for which it runs
+        self.launcher = launcher
+        self.pid = begun.pid
+        (self.output,) = begun.fds  #: an unnamed file
         self.deadline = deadline  #: when it is killed
         self.late = ""  #: why it was killed
         self.done = done
@@ -37,17 +41,9 @@ class Script:
 
 def send(script: Script, number: int) -> None:
     try:
-        os.killpg(script.pid, number)  # not reaped, so the pid cannot have been reused
+        script.launcher.signal(script.pid, number)
     except OSError:
         pass
-
-
-def unnamed_file(directory: str) -> int:
-    """For what a hook prints; it vanishes with its last descriptor. Raises `OSError`."""
-    try:
-        return os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    except OSError:
-        return os.memfd_create("hook")
 
 
 def log_output(script: Script) -> str:
@@ -62,5 +58,5 @@ def log_output(script: Script) -> str:
     if not text:
         return ""
     for line in text.splitlines():
-        say(f"{script.name} of job {script.job}: {line}")
+        say(f"{script.name} of job {script.key[0]}: {line}")
     return text.splitlines()[-1].strip()[:_TOLD]

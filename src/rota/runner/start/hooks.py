@@ -13,19 +13,22 @@ from collections.abc import Callable
 
 from rota.core.attempts.leases import Finished, NodeFault, Phase
 from rota.core.jobs.outcome import Outcome
+from rota.launcher import procfs
+from rota.launcher.base import CannotRun, IntoFile, Refused, StartOrder
+from rota.launcher.nodefile import nodefile_path, write_nodefile
+from rota.launcher.variables import Variables
 from rota.plan.size import CORE, Size
-from rota.runner import libc
-from rota.runner.contain import process_mark, procfs, signals
+from rota.runner.contain import process_mark, signals
 from rota.runner.contain.task_containment import Containment
 from rota.runner.current_rules import CurrentRules
 from rota.runner.end.behaviour_progress import outcome_word
 from rota.runner.identity import RunnerIdentity
+from rota.runner.launch.keeping import Keeping
 from rota.runner.log import say
 from rota.runner.loop import Loop
 from rota.runner.report.journal import Ended, Journal, Key, Preparing, Void
 from rota.runner.report.outbox import Outbox
-from rota.runner.start.allocation import nodefile_path, write_nodefile
-from rota.runner.start.environment import OF_ONE_JOB, Variables, scratch_goes
+from rota.runner.start.environment import scratch_goes
 from rota.runner.start.hook_process import (
     EPILOGUE,
     PROLOGUE,
@@ -34,12 +37,16 @@ from rota.runner.start.hook_process import (
     Script,
     log_output,
     send,
-    unnamed_file,
 )
-from rota.runner.start.process import CannotRun, Refused, start
+from rota.runner.start.own_variables import OF_ONE_JOB
 from rota.runner.start.seats import Seating
 from rota.runner.task import Task
 from rota.runner.task_table import TaskTable
+
+#: The variables of an epilogue for a job whose command was never begun.
+_VOIDED = [b"ROTA_OUTCOME=voided", b"ROTA_EXIT_CODE=", b"ROTA_SIGNAL="]
+#: Called with a task of which nothing is left, and its outcome.
+Close = Callable[[Task, Outcome], None]
 
 
 class NodeHooks:
@@ -47,7 +54,6 @@ class NodeHooks:
 
     def __init__(
         self,
-        null: int,
         running: dict[int, Script],
         *,
         loop: Loop,
@@ -57,11 +63,10 @@ class NodeHooks:
         outbox: Outbox,
         seating: Seating,
         containment: Containment,
+        keeping: Keeping,
         identity: RunnerIdentity,
         scratch_root: str,
     ) -> None:
-        """`null`: a descriptor of /dev/null."""
-        self._null = null
         self.running = running  #: by pid; they are no task's processes
         self._loop = loop
         self._tasks = tasks
@@ -70,29 +75,31 @@ class NodeHooks:
         self._outbox = outbox
         self._seating = seating
         self._containment = containment
+        self._keeping = keeping
         self._identity = identity
         self._scratch_root = scratch_root
 
     # -------------------------------------------------------------- for any lease, on any of its hosts
 
-    def run(self, name: str, key: Key, entries: list[bytes], done: Done) -> Script | None:
-        """Run a hook of the site for a lease, with these variables. None: it could not be started,
+    def run(self, name: str, task: Task, entries: list[bytes], done: Done) -> Script | None:
+        """Run a hook of the site for the lease of a task, with these variables. None: it could not be started,
         and `done` has been called already."""
         rules = self._rules.current
         path = {PROLOGUE: rules.prologue, EPILOGUE: rules.epilogue, SUSPEND: rules.suspend_hook}.get(
             name, rules.resume_hook
         )
         try:
-            script = self._start(path, name, key, entries, done)
+            script = self._start(path, name, task, entries, done)
         except (OSError, Refused, CannotRun) as why:
-            say(f"{name} of job {key[0]}: {why}")
+            say(f"{name} of job {task.key[0]}: {why}")
             done(f"the {name} cannot be run: {why}")
             return None
         self.running[script.pid] = script
         self._loop.due(script.deadline)
         return script
 
-    def _start(self, path: str, name: str, key: Key, entries: list[bytes], done: Done) -> Script:
+    def _start(self, path: str, name: str, task: Task, entries: list[bytes], done: Done) -> Script:
+        key = task.key
         own = {name: value for name, value in os.environb.items() if name not in OF_ONE_JOB}
         variables = Variables(
             [
@@ -106,17 +113,15 @@ class NodeHooks:
             ],
             own.get(b"PATH", b"/usr/sbin:/usr/bin:/sbin:/bin"),
         )
-        output = unnamed_file(self._identity.directory)
-        actions = libc.FileActions([(self._null, 0), (output, 1), (output, 2)])
-        try:
-            pid = start((None, [os.fsencode(path)]), variables, actions.address, cwd=b"/")
-        except BaseException:
-            os.close(output)
-            raise
-        finally:
-            actions.close()
+        words = (None, [os.fsencode(path)])
+        stdio = IntoFile(self._identity.directory)
+        if task.launcher.lasting:
+            self._keeping.announce(task, name)
+        begun = task.launcher.start(StartOrder(key, "hook", words, variables, b"/", stdio))
+        task.runs += 1
+        self._tasks.changed[task] = None
         deadline = time.monotonic() + self._rules.current.hook_timeout_s
-        return Script(name, key[0], pid, output, deadline, done)
+        return Script(name, key, task.launcher, begun, deadline=deadline, done=done)
 
     def reaped(self, pid: int, status: int) -> bool:
         """A child has ended. True: it was a hook, and its `done` was called."""
@@ -125,11 +130,13 @@ class NodeHooks:
             return False
         code = os.waitstatus_to_exitcode(status)
         words = log_output(script)
+        if (task := self._tasks.by_key.get(script.key)) is not None:
+            self._tasks.changed[task] = None
         wrong = ""
         if code or script.late:
             ended = script.late or (f"signal {-code}" if code < 0 else f"exit {code}")
             wrong = f"the {script.name} failed: {ended}" + (f": {words}" if words else "")
-            say(f"job {script.job}: {wrong}")
+            say(f"job {script.key[0]}: {wrong}")
         script.done(wrong)
         return True
 
@@ -148,6 +155,31 @@ class NodeHooks:
             if self._seating.drop(waiting):
                 self._outbox.give_back(waiting)
 
+    def adopt(self, script: Script) -> None:
+        """Watch over a hook that an earlier runner has started."""
+        self.running[script.pid] = script
+        self._loop.due(script.deadline)
+
+    @property
+    def limit_s(self) -> float:
+        """How long a hook may run."""
+        return self._rules.current.hook_timeout_s
+
+    def run_again(self, task: Task, name: str, done: Done) -> None:
+        """Run a hook that an earlier runner was about to run."""
+        if name == PROLOGUE:
+            self._run_for(task, PROLOGUE, [], done)
+        else:
+            self._run_for(task, EPILOGUE, _VOIDED if task.concluding is None else _ended(task), done)
+
+    def follows(self, task: Task, name: str, start: Callable[[Task], None], close: Close) -> Done:
+        """What follows when this hook of an adopted task has ended: `start` its command, or `close` it."""
+        if name == PROLOGUE:
+            return lambda wrong: self._prepared(task, wrong, start)
+        if task.concluding is None:
+            return lambda wrong: self._give_up(task, wrong)
+        return self._concluded(task, task.concluding, close)
+
     # -------------------------------------------------------------- before the command of a task
 
     def prepare(self, task: Task, then: Callable[[Task], None]) -> None:
@@ -156,7 +188,7 @@ class NodeHooks:
         if allocation is not None and allocation.nodes:
             path = nodefile_path(self._scratch_root, task.key[0], task.key[1])
             try:
-                write_nodefile(path, allocation)
+                write_nodefile(path, allocation.nodes)
             except OSError as error:
                 raise Refused(f"cannot write a nodefile: {error}") from None
             task.nodefile = path
@@ -180,8 +212,7 @@ class NodeHooks:
             then(task)
             return
         if self._rules.current.epilogue:
-            more = [b"ROTA_OUTCOME=voided", b"ROTA_EXIT_CODE=", b"ROTA_SIGNAL="]
-            self._run_for(task, EPILOGUE, more, lambda wrong: self._give_up(task, wrong))
+            self._run_for(task, EPILOGUE, _VOIDED, lambda wrong: self._give_up(task, wrong))
         else:
             self._give_up(task, "")
 
@@ -196,11 +227,13 @@ class NodeHooks:
         self._journal.add(Void(*task.key))
         self._containment.clean_up(task)
         self._outbox.give_back(task.key)
+        if task.launcher.lasting:
+            self._tasks.released.append(task)
         self._seating.vacate(task.seat, self._loop.now)
 
     # -------------------------------------------------------------- after everything of a task
 
-    def conclude(self, task: Task, outcome: Outcome, then: Callable[[Task, Outcome], None]) -> None:
+    def conclude(self, task: Task, outcome: Outcome, then: Close) -> None:
         """Run the epilogue, `then` report the end of the task."""
         if task.key not in self._tasks.by_key:
             self._without_process(task)  # its command could not be started
@@ -209,12 +242,9 @@ class NodeHooks:
         self._journal.add(epilogue_record(task, outcome))
         self._journal.flush_or_log()
         self._outbox.phases.append(Phase(*task.key, EPILOGUE))
-        more = [
-            b"ROTA_OUTCOME=" + outcome_word(outcome, task.spec).encode(),
-            b"ROTA_EXIT_CODE=" + (b"" if outcome.exit_code is None else b"%d" % outcome.exit_code),
-            b"ROTA_SIGNAL=" + (b"" if outcome.signal is None else b"%d" % outcome.signal),
-        ]
+        self._run_for(task, EPILOGUE, _ended(task), self._concluded(task, outcome, then))
 
+    def _concluded(self, task: Task, outcome: Outcome, then: Close) -> Done:
         def concluded(wrong: str) -> None:
             if wrong:
                 self.fault(task.key, EPILOGUE, wrong)
@@ -222,12 +252,12 @@ class NodeHooks:
             task.script = None
             then(task, outcome)
 
-        self._run_for(task, EPILOGUE, more, concluded)
+        return concluded
 
     # -------------------------------------------------------------- both
 
     def _run_for(self, task: Task, name: str, more: list[bytes], done: Done) -> None:
-        script = self.run(name, task.key, about(task) + more, done)
+        script = self.run(name, task, about(task) + more, done)
         if script is not None:  # else it is over, and perhaps the next one runs
             task.script = script
 
@@ -240,6 +270,16 @@ class NodeHooks:
 
     def _end_what_it_left(self, task: Task) -> None:
         signals.kill(self._containment.living(task))
+
+
+def _ended(task: Task) -> list[bytes]:
+    outcome = task.concluding
+    assert outcome is not None
+    return [
+        b"ROTA_OUTCOME=" + outcome_word(outcome, task.spec).encode(),
+        b"ROTA_EXIT_CODE=" + (b"" if outcome.exit_code is None else b"%d" % outcome.exit_code),
+        b"ROTA_SIGNAL=" + (b"" if outcome.signal is None else b"%d" % outcome.signal),
+    ]
 
 
 def epilogue_record(task: Task, outcome: Outcome) -> Ended:

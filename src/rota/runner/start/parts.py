@@ -7,26 +7,26 @@ The manager opens and closes parts.
 
 from __future__ import annotations
 
-import os
 import time
 
 from rota.core.attempts.leases import LeaseRef, PartOpened
+from rota.launcher import procfs
+from rota.launcher.nodefile import nodefile_path, write_nodefile
+from rota.launcher.scratch import Scratch
 from rota.runner import clock
-from rota.runner.contain import procfs
 from rota.runner.contain.task_containment import Containment
 from rota.runner.current_rules import CurrentRules
 from rota.runner.end.sampling import Sampling
 from rota.runner.end.termination import Terminator
 from rota.runner.enter.channels import JobChannels
+from rota.runner.launch.launchers import Launchers
 from rota.runner.log import say
 from rota.runner.loop import Loop
 from rota.runner.report.journal import Intent, Journal, Key, Void, pack
 from rota.runner.report.outbox import Outbox
-from rota.runner.start.allocation import nodefile_path, write_nodefile
 from rota.runner.start.environment import Catalogue
-from rota.runner.start.hook_process import EPILOGUE, PROLOGUE
+from rota.runner.start.hook_process import EPILOGUE, PROLOGUE, Done
 from rota.runner.start.hooks import NodeHooks, about
-from rota.runner.start.scratch import Scratch
 from rota.runner.task import LeaseQueue, Seat, Task
 from rota.runner.task_table import TaskTable
 from rota.wire.orders import Grant, Part
@@ -46,6 +46,7 @@ class PartTask(Task):
     def __init__(self, key: Key, order: Part, task: Task) -> None:
         self.__dict__.update(task.__dict__)
         self.order = order
+        self.status = 0
         self.pid = 0
         self.start_time = procfs.start_time_now()
         self.started_at = clock.now()
@@ -62,6 +63,7 @@ class Parts:
         scratch_root: str,
         *,
         loop: Loop,
+        launchers: Launchers,
         tasks: TaskTable,
         rules: CurrentRules,
         journal: Journal,
@@ -75,6 +77,7 @@ class Parts:
     ) -> None:
         self._scratch_root = scratch_root
         self._loop = loop
+        self._launchers = launchers
         self._tasks = tasks
         self._rules = rules
         self._journal = journal
@@ -107,26 +110,32 @@ class Parts:
             self._outbox.opened.append(PartOpened(*key, ok=False, message="unknown specification"))
             return
         part = PartTask(key, order, Task(key, grant, env))
+        part.launcher = self._launchers.new
         try:
             self._journal.intend(part.block)
             self._prepare(part)
         except OSError as error:
             self._containment.clean_up(part)
             self._journal.add(Void(*key))
+            self._released(part)
             why = f"cannot prepare: {error}"
             say(f"part of job {key[0]}: {why}")
             self._outbox.opened.append(PartOpened(*key, ok=False, message=why))
             return
         self._open[key] = part
         self._tasks.by_key[key] = part
+        self._tasks.changed[part] = None
         self._sampling.began(self._loop.now)
         if self._rules.current.prologue:
-            part.preparing = True
-            part.script = self._hooks.run(PROLOGUE, key, about(part), lambda wrong: self._prepared(part, wrong))
-            if not part.preparing:
-                part.script = None  # it was over at once
+            self._run_prologue(part)
         else:
             self._outbox.opened.append(PartOpened(*key))
+
+    def _run_prologue(self, part: PartTask) -> None:
+        part.preparing = True
+        part.script = self._hooks.run(PROLOGUE, part, about(part), lambda wrong: self._prepared(part, wrong))
+        if not part.preparing:
+            part.script = None  # it was over at once
 
     def _prepare(self, part: PartTask) -> None:
         """Raises `OSError`."""
@@ -134,7 +143,7 @@ class Parts:
         allocation = part.order.allocation
         if allocation.nodes:
             part.nodefile = nodefile_path(self._scratch_root, job, attempt)
-            write_nodefile(part.nodefile, allocation)
+            write_nodefile(part.nodefile, allocation.nodes)
         if part.spec.scratch:
             part.scratch = Scratch(self._scratch_root, job, attempt)
         self._containment.hold_part(part)
@@ -146,10 +155,47 @@ class Parts:
         elif wrong:
             self._hooks.fault(part.key, PROLOGUE, wrong)
             part.failed = wrong
+            self._tasks.changed[part] = None
             self._end(part)
         else:
             self._outbox.opened.append(PartOpened(*part.key))
         self._loop.due(self._loop.now)
+
+    def _released(self, part: PartTask) -> None:
+        if part.launcher.lasting:
+            self._tasks.released.append(part)
+
+    def adopt(self, task: Task, *, closing: bool, failed: str) -> PartTask:
+        """Go on with a part that an earlier runner has opened."""
+        grant, key = task.grant, task.key
+        assert grant.allocation is not None
+        order = Part(*key, grant.spec, grant.allocation, grant.size, grant.element)
+        part = PartTask(key, order, task)
+        part.start_time, part.began, part.started_at = task.start_time, task.began, task.started_at
+        part.closing, part.failed = closing, failed
+        self._open[key] = self._tasks.by_key[key] = part
+        return part
+
+    def go_on(self, part: PartTask, hook: str) -> Done:
+        """What follows when this hook of an adopted part has ended."""
+        if hook == PROLOGUE:
+            return lambda wrong: self._prepared(part, wrong)
+        return lambda wrong: self._shut(part, wrong)
+
+    def run_hook(self, part: PartTask, name: str) -> None:
+        """Run a hook that an earlier runner was about to run."""
+        if name == PROLOGUE:
+            self._run_prologue(part)
+        else:
+            self.emptied(part)
+
+    def resume(self, part: PartTask) -> None:
+        """No hook runs for an adopted part: take its next step."""
+        if part.closing or part.failed:
+            self._end(part)
+        else:
+            part.preparing = False
+            self._outbox.opened.append(PartOpened(*part.key))
 
     # -------------------------------------------------------------- closing
 
@@ -162,6 +208,7 @@ class Parts:
         if part.closing:
             return
         part.closing = True
+        self._tasks.changed[part] = None
         if part.preparing:
             # Its prologue is ended; then `_prepared` goes on.
             self._terminator.end(part, self._loop.now, reason="kill_requested", message="its job has ended")
@@ -183,7 +230,7 @@ class Parts:
             return
         outcome = b"voided" if part.failed else b"closed"
         more = [b"ROTA_OUTCOME=" + outcome, b"ROTA_EXIT_CODE=", b"ROTA_SIGNAL="]
-        script = self._hooks.run(EPILOGUE, part.key, about(part) + more, lambda wrong: self._shut(part, wrong))
+        script = self._hooks.run(EPILOGUE, part, about(part) + more, lambda wrong: self._shut(part, wrong))
         if part.key in self._open:
             part.script = script
 
@@ -197,12 +244,13 @@ class Parts:
         self._tasks.by_key.pop(key, None)
         self._journal.add(Void(*key))
         self._containment.clean_up(part)
+        self._released(part)
         if part.failed and not part.closing:
             self._outbox.opened.append(PartOpened(*key, ok=False, message=part.failed))
         else:
             self._outbox.shut.append(LeaseRef(*key))
         if not self._tasks.by_key:
-            os.chdir("/")  # keep no job's directory busy
+            self._launchers.rest()
         self._loop.due(self._loop.now)
 
     def tick(self, now: float) -> None:

@@ -5,6 +5,7 @@ A data structure only: nothing is started or reported here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heappop, heappush
 
 from rota.plan.size import Size
@@ -21,6 +22,8 @@ class Seating:
         self.waiting: dict[Key, Task] = {}
         self.fillable: dict[LeaseQueue, None] = {}  #: queues with a free seat, which may have a lease for it
         self.worked_at = now  #: when a seat was last vacated
+        #: Takes a task back that its launcher was to start by itself: it waits again. False: it has begun.
+        self.recall: Callable[[Task], bool] = lambda task: True
 
     def queue(self, size: Size) -> LeaseQueue:
         queue = self.queues.get(size)
@@ -66,13 +69,39 @@ class Seating:
                 return task
         return None
 
+    def pick(self, queue: LeaseQueue) -> Task | None:
+        """The waiting task of the lowest rank, which waits on but is not returned again."""
+        heap, waiting = queue.heap, self.waiting
+        while heap:
+            task = waiting.get(heappop(heap)[1])
+            if task is not None:  # else it was recalled
+                return task
+        return None
+
+    def wait_again(self, task: Task) -> None:
+        """A task that was picked may be returned again."""
+        queue = task.queue
+        heappush(queue.heap, (task.grant.rank, task.key))
+        if queue.free:
+            self.fillable[queue] = None
+
     def drop(self, key: Key) -> bool:
-        """Remove a waiting lease; False if it does not wait."""
-        task = self.waiting.pop(key, None)
-        if task is None:
+        """Remove a waiting lease; False if it does not wait, or has begun in this moment."""
+        task = self.waiting.get(key)
+        if task is None or not self.recall(task):
             return False
-        task.queue.waiting -= 1
+        self.leave(task)
         return True
+
+    def leave(self, task: Task) -> None:
+        """A task waits no longer."""
+        del self.waiting[task.key]
+        task.queue.waiting -= 1
+
+    def unbind(self, seat: Seat) -> None:
+        """Let nothing begin in this seat by itself."""
+        while seat.ahead and self.recall(seat.ahead[0]):
+            pass
 
     def close(self, queue: LeaseQueue) -> list[Seat]:
         """Forget the free seats of a queue."""

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.core.recovery.restored_leases import RESTORED_AT, RESTORED_FROM, RESTORED_LEASES
-from rota.core.rows import EdgeRow, EnvRow, EventRow, ObservationRow, RunnerRow, SubmissionRow
+from rota.core.rows import EdgeRow, EnvRow, EventRow, IntentRow, ObservationRow, RunnerRow, SubmissionRow
 from rota.core.site.manager_pause import PAUSED, YES
 from rota.core.states import TERMINAL
 from rota.core.stored import StoredAttempt, StoredJob
@@ -45,6 +45,7 @@ class _File(Struct):
     limits: dict[str, str]
     site: dict[tuple[str, str], str]
     observed: int
+    intents: dict[str, IntentRow] = {}
 
 
 #: Learning group → its observations.

@@ -12,7 +12,7 @@ from rota.core.jobs.command import one_line
 from rota.core.jobs.job import Spec
 from rota.core.jobs.report_groups import has_prefix, is_in
 from rota.core.stored import StoredAttempt, StoredJob
-from rota.store.base import Clause, Order, folded
+from rota.store.base import Clause, Order, folded, in_pool
 from rota.store.memory.tables import MemoryTables
 
 
@@ -58,6 +58,7 @@ def _matches(tables: MemoryTables, job: StoredJob, clause: Clause) -> bool:
         and (not (clause.array and clause.indexes) or _is_within(job.index, clause.indexes))
         and _is_specified(tables, job, clause)
         and (not clause.host or (newest is not None and clause.host in _hosts(newest)))
+        and (not clause.pool or _is_of_pool(tables, job, newest, clause))
         and (not clause.group_prefix or has_prefix(clause.group_prefix, job.group))
         and (clause.exits is None or (newest is not None and _is_within(newest.exit_code, (clause.exits,))))
         and (not clause.before or _last_moment(job) < clause.before)
@@ -66,15 +67,21 @@ def _matches(tables: MemoryTables, job: StoredJob, clause: Clause) -> bool:
 
 
 def _is_specified(tables: MemoryTables, job: StoredJob, clause: Clause) -> bool:
-    if not (clause.queue or clause.project or clause.name or clause.name_prefix):
+    if not (clause.queue or clause.project or clause.name or clause.name_prefix or clause.gang):
         return True
     spec = msgspec.json.decode(tables.specs[job.spec_id], type=Spec)
     return (
         clause.queue in ("", spec.queue)
         and clause.project in ("", spec.project)
         and clause.name in ("", spec.name)
+        and clause.gang in ("", spec.gang)
         and spec.name.startswith(clause.name_prefix)
     )
+
+
+def _is_of_pool(tables: MemoryTables, job: StoredJob, newest: StoredAttempt | None, clause: Clause) -> bool:
+    spec = msgspec.json.decode(tables.specs[job.spec_id], type=Spec)
+    return clause.pool == spec.pool or (newest is not None and in_pool(clause, newest.host))
 
 
 def _hosts(attempt: StoredAttempt) -> tuple[str, ...]:

@@ -58,8 +58,9 @@ def load(tables: MemoryTables) -> StoreSnapshot:
         edges=edges,
         edge_specs={edge.child: jobs[edge.child].spec_id for edge in edges if jobs[edge.child].spec_id in members},
         observations=[_without_job(row) for _, row in sorted(chain(*tables.observations.values()))],
-        host_states=tables.sums.last_host_states(),
+        machines=tables.sums.last_machine_rows(),
         replaced=[n for n, job in sorted(jobs.items()) if job.replaced_by is not None],
+        intents=[row for _, row in sorted(tables.intents.items())],
     )
 
 

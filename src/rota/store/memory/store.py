@@ -14,7 +14,7 @@ import msgspec
 from rota.core.accounts.sums import MinuteRow
 from rota.core.changes import Changes
 from rota.core.jobs.job import Parent
-from rota.core.rows import EventRow, HostStateRow, KnownJob, ObservationRow, SubmissionRow
+from rota.core.rows import EventRow, KnownJob, MachineRow, ObservationRow, SubmissionRow
 from rota.core.stored import StoredAttempt, StoredJob, StoreSnapshot, output_of
 from rota.errors import NotFound, StoreFull
 from rota.store import json_columns
@@ -181,9 +181,13 @@ class MemoryStore:
         with self._lock:
             return self.tables.sums.minutes(since)
 
-    def host_states(self, *, host: str, since: int, until: int) -> list[HostStateRow]:
+    def machine_hosts(self) -> list[str]:
         with self._lock:
-            return self.tables.sums.host_states(host, since, until)
+            return self.tables.sums.machine_hosts()
+
+    def machine_rows(self, *, host: str, since: int, until: int) -> list[MachineRow]:
+        with self._lock:
+            return self.tables.sums.machine_rows(host, since, until)
 
     def past(self, *, since: float, until: float, limit: int) -> list[PastAttempt]:
         with self._lock:

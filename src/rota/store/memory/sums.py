@@ -9,8 +9,9 @@ from msgspec import Struct
 from rota.core.accounts.accounting import MINUTES_KEPT
 from rota.core.accounts.sums import AccountKey, AccountSums, HourAccount, MinuteRow, MinuteSums
 from rota.core.changes import Changes
-from rota.core.machines.host_usage import GONE
-from rota.core.rows import HostState, HostStateRow
+from rota.core.machines.machine_states import GONE
+from rota.core.machines.usage_sums import state_of
+from rota.core.rows import MachineRow
 
 
 class StoredSums(Struct):
@@ -18,7 +19,7 @@ class StoredSums(Struct):
 
     accounts: list[tuple[AccountKey, AccountSums]]
     minutes: dict[int, MinuteSums]
-    host_states: dict[str, dict[int, str]]
+    machines: dict[str, dict[int, MachineRow]]
 
 
 class MemorySums:
@@ -27,16 +28,16 @@ class MemorySums:
     def __init__(self) -> None:
         self._accounts: dict[AccountKey, AccountSums] = {}
         self._minutes: dict[int, MinuteSums] = {}
-        self._host_states: dict[str, dict[int, str]] = {}
+        self._machines: dict[str, dict[int, MachineRow]] = {}
 
     def stored(self) -> StoredSums:
         """Everything, as a backup holds it."""
-        return StoredSums(list(self._accounts.items()), self._minutes, self._host_states)
+        return StoredSums(list(self._accounts.items()), self._minutes, self._machines)
 
     def restore(self, stored: StoredSums) -> None:
         """Replace everything by what a backup holds."""
         self._accounts, self._minutes = dict(stored.accounts), stored.minutes
-        self._host_states = stored.host_states
+        self._machines = stored.machines
 
     def add(self, changes: Changes) -> None:
         for key, more in changes.accounts.items():
@@ -46,12 +47,12 @@ class MemorySums:
         if changes.minutes:
             oldest = max(changes.minutes) - MINUTES_KEPT
             self._minutes = {minute: row for minute, row in self._minutes.items() if minute >= oldest}
-        for row in changes.host_states:
-            self._host_states.setdefault(row.host, {})[row.at] = row.state
+        for row in changes.machines:
+            self._machines.setdefault(row.host, {})[row.at] = row
 
-    def last_host_states(self) -> dict[str, HostState]:
-        last = {host: max(rows.items()) for host, rows in self._host_states.items()}
-        return {host: HostState(state, at) for host, (at, state) in last.items() if state != GONE}
+    def last_machine_rows(self) -> dict[str, MachineRow]:
+        last = {host: rows[max(rows)] for host, rows in self._machines.items()}
+        return {host: row for host, row in last.items() if state_of(row) != GONE}
 
     def accounts(self, first: int, end: int) -> list[HourAccount]:
         going_on: dict[AccountKey, AccountSums] = {}
@@ -68,14 +69,13 @@ class MemorySums:
     def minutes(self, since: int) -> list[MinuteRow]:
         return [MinuteRow(minute, copy(row)) for minute, row in sorted(self._minutes.items()) if minute >= since]
 
-    def host_states(self, host: str, since: int, until: int) -> list[HostStateRow]:
+    def machine_hosts(self) -> list[str]:
+        return sorted(self._machines)
+
+    def machine_rows(self, host: str, since: int, until: int) -> list[MachineRow]:
         found = []
-        for name in sorted([host] if host else self._host_states):
-            rows = self._host_states.get(name, {})
+        for name in sorted([host] if host else self._machines):
+            rows = self._machines.get(name, {})
             before = max((at for at in rows if at <= since), default=None)
-            found += [
-                HostStateRow(name, at, state)
-                for at, state in sorted(rows.items())
-                if at == before or since < at < until
-            ]
+            found += [row for at, row in sorted(rows.items()) if at == before or since < at < until]
         return found

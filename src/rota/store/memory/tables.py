@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Collection
 from copy import deepcopy
 
-from rota.core.rows import EdgeRow, EnvRow, EventRow, ObservationRow, RunnerRow, SubmissionRow
+from rota.core.rows import EdgeRow, EnvRow, EventRow, IntentRow, ObservationRow, RunnerRow, SubmissionRow
 from rota.core.stored import StoredAttempt, StoredJob
 from rota.store.memory.sums import MemorySums
 
@@ -34,6 +34,7 @@ class MemoryTables:
         self.dep_groups: dict[str, int] = {}
         self.limits: dict[str, str] = {}
         self.site: dict[tuple[str, str], str] = {}
+        self.intents: dict[str, IntentRow] = {}
         #: learning group → its observations, each with its number: they are loaded in this order
         self.observations: dict[str, deque[tuple[int, ObservationRow]]] = {}
         self.observed = 0  #: observations ever made

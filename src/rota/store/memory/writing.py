@@ -191,7 +191,11 @@ def _write_states(tables: MemoryTables, changes: Changes) -> None:
 
 
 def _write_facts(tables: MemoryTables, changes: Changes) -> None:
-    tables.meta.update(changes.meta)
+    for key, fact in changes.meta.items():
+        if fact is None:
+            tables.meta.pop(key, None)
+        else:
+            tables.meta[key] = fact
     for name, declaration in changes.limits.items():
         if declaration is None:
             tables.limits.pop(name, None)
@@ -202,6 +206,11 @@ def _write_facts(tables: MemoryTables, changes: Changes) -> None:
             tables.site.pop(record, None)
         else:
             tables.site[record] = value
+    for name, intent in changes.intents.items():
+        if intent is None:
+            tables.intents.pop(name, None)
+        else:
+            tables.intents[name] = intent
 
 
 def _write_observations(tables: MemoryTables, changes: Changes) -> None:

@@ -63,12 +63,15 @@ def encode(changes: Changes) -> Batch:
     write("remove_limits", [name for name, text in changes.limits.items() if text is None])
     write("upsert_site", [(*key, text) for key, text in changes.site.items() if text is not None])
     write("remove_site", [key for key, text in changes.site.items() if text is None])
-    write("upsert_meta", list(changes.meta.items()))
+    write("upsert_intents", [row for row in changes.intents.values() if row is not None])
+    write("remove_intents", [name for name, row in changes.intents.items() if row is None])
+    write("upsert_meta", [(key, fact) for key, fact in changes.meta.items() if fact is not None])
+    write("remove_meta", [key for key, fact in changes.meta.items() if fact is None])
     if changes.accounts:
         batch += _sums("account", [(*key, *astuple(more)) for key, more in changes.accounts.items()])
     if changes.minutes:
         batch += _sums("minute", [(minute, *astuple(more)) for minute, more in changes.minutes.items()])
-    write("insert_host_states", changes.host_states)
+    write("insert_machine_rows", changes.machines)
     if changes.removed:
         batch.append(("keep_highest_job", ()))
         write("remove_children", changes.removed)

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from rota.pool_names import runners_like
 from rota.store.base import Clause
 from rota.store.sqlite.statements import statements
 
@@ -141,6 +142,11 @@ def _part(connection: sqlite3.Connection, clause: Clause, *, above: int, also: s
     if clause.host:
         terms.append(f"EXISTS (SELECT 1 FROM attempts AS a WHERE {_NEWEST} AND (a.host = ? OR {_OTHER_HOST}))")
         params += (clause.host, clause.host)
+    if clause.pool:
+        named = "j.spec IN (SELECT id FROM specs WHERE coalesce(spec ->> 'pool', '') = ?)"
+        there = "a.host GLOB ? OR a.host IN (SELECT value FROM json_each(?))"
+        terms.append(f"({named} OR EXISTS (SELECT 1 FROM attempts AS a WHERE {_NEWEST} AND ({there})))")
+        params += (clause.pool, runners_like(clause.pool), msgspec.json.encode(clause.pool_hosts).decode())
     if clause.exits:
         terms.append(f"EXISTS (SELECT 1 FROM attempts AS a WHERE {_NEWEST} AND a.exit_code BETWEEN ? AND ?)")
         params += clause.exits
@@ -158,7 +164,7 @@ def _part(connection: sqlite3.Connection, clause: Clause, *, above: int, also: s
 
 def _of_specs(clause: Clause) -> Iterator[tuple[str, str]]:
     """The conditions of a clause on specifications, each with its parameter."""
-    for name, default in (("queue", "default"), ("project", ""), ("name", "")):
+    for name, default in (("queue", "default"), ("project", ""), ("name", ""), ("gang", "")):
         if value := getattr(clause, name):
             yield f"coalesce(spec ->> '{name}', '{default}') = ?", value
     if clause.name_prefix:

@@ -12,7 +12,7 @@ import msgspec
 
 from rota.core.jobs.command import command_from_text
 from rota.core.jobs.job import Spec
-from rota.core.rows import EdgeRow, GroupMember, HostState, ObservationRow, RunnerRow
+from rota.core.rows import EdgeRow, GroupMember, IntentRow, MachineRow, ObservationRow, RunnerRow
 from rota.core.stored import OBSERVATIONS, StoredAttempt, StoredJob, StoreSnapshot
 from rota.errors import StoreFailed
 from rota.store import json_columns
@@ -118,8 +118,9 @@ def _read(connection: sqlite3.Connection) -> StoreSnapshot:
         edges=[EdgeRow(parent, child) for parent, child, _ in edges],
         edge_specs={child: spec for _, child, spec in edges if spec in members},
         observations=[ObservationRow(*row) for row in rows("newest_observations", OBSERVATIONS)],
-        host_states={host: HostState(state, at) for host, state, at in rows("last_host_states")},
+        machines={row[0]: MachineRow(*row) for row in rows("last_machine_rows")},
         replaced=msgspec.json.decode(replaced, type=list[int]),
+        intents=[IntentRow(*row) for row in rows("all_intents")],
     )
 
 

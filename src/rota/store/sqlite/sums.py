@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from rota.core.accounts.sums import AccountSums, HourAccount, MinuteRow, MinuteSums
-from rota.core.rows import HostStateRow
+from rota.core.rows import MachineRow
 from rota.store import json_columns
 from rota.store.base import Accounts, Point, RunningAttempt
 from rota.store.sqlite.reads import SqliteReads
@@ -17,7 +17,8 @@ from rota.store.sqlite.statements import statements
 _accounts = msgspec.json.Decoder(list[tuple[int, str, str, str, list[int | float]]])
 _minutes = msgspec.json.Decoder(list[tuple[int, list[int | float]]])
 _rows = msgspec.json.Decoder(list[tuple[Any, ...]])
-_states = msgspec.json.Decoder(list[HostStateRow])
+_names = msgspec.json.Decoder(list[str])
+_states = msgspec.json.Decoder(list[MachineRow])
 
 
 class SqliteSums(SqliteReads):
@@ -47,9 +48,15 @@ class SqliteSums(SqliteReads):
             (text,) = connection.execute(statements()["minutes_since"], (since,)).fetchone()
             return [MinuteRow(minute, MinuteSums(*map(int, sums))) for minute, sums in _minutes.decode(text)]
 
-    def host_states(self, *, host: str, since: int, until: int) -> list[HostStateRow]:
+    def machine_hosts(self) -> list[str]:
         with self._reader() as connection:
-            (text,) = connection.execute(statements()["host_states_between"], (host, since, until)).fetchone()
+            (text,) = connection.execute(statements()["machine_hosts"]).fetchone()
+            return _names.decode(text)
+
+    def machine_rows(self, *, host: str, since: int, until: int) -> list[MachineRow]:
+        with self._reader() as connection:
+            name = "machine_rows_of_host" if host else "machine_rows_between"
+            (text,) = connection.execute(statements()[name], (host, since, until)).fetchone()
             return _states.decode(text)
 
     def points(self, group: str, *, limit: int) -> list[Point]:

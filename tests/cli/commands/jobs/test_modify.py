@@ -116,6 +116,7 @@ def test_everything_that_can_be_changed_has_a_place_in_the_message() -> None:
         "retries": 1, "backoff": "10s", "no_retry_over": "1h", "pipefail": True, "limits": ["a"],
         "override": "no", "input_bytes": 9, "on_success": ["remove"], "on_failure": "run: x", "on_exit": [],
         "request": "none", "where": "gpu = yes", "type": "idempotent", "checkpoint": "5m", "signal": "USR1",
+        "reserve": "onfail", "reserve_for": "1h", "prefer": "gpu = yes",
         "retry_on": ["exit", "walltime"], "cwd": "/else", "env": {"B": "2", "A": "1"},
         "after": [3, "@g", "afterany:4_1-2", {"cmd": "make", "cwd": "/d"}],
     }  # fmt: skip
@@ -173,7 +174,7 @@ def test_both_clients_modify(tmp_path: Path) -> None:
         ({"dep_groups": ["g"]}, "field 'dep_groups' cannot be modified"),
         ({"memm": "1G"}, "field 'memm': there is no such field; did you mean 'mem'?"),
         ({"cmd": []}, "field 'cmd': the command is empty"),
-        ({"gang": "x"}, "field 'gang': not supported by this version yet"),
+        ({"gang": "x"}, "field 'gang' cannot be modified"),
         ({"mem": None}, "field 'mem': must be a text with a unit, not null"),
     ],
 )

@@ -20,6 +20,19 @@ def test_scripts_run_as_one_job(shared: Deployment) -> None:
     assert "BASH_VERSION" in shared.ok("show", "last")
     assert shared.json("jobs", "@job.s*,name=fine,exit=3,cmd~BASH_VERSION")["total"] == 1
     assert "no group begins with 'job.x'" in shared.rota("kill", "@job.x*").stderr
+    for selector, said in (
+        ("name=nosuch", "no job with the name 'nosuch'"),
+        ("name=nosuch*", "no name of a job begins with 'nosuch'"),
+        ("state=failed,name=nosuch", "no job with the name 'nosuch'"),
+        ("999_3", "there is no job 999_3"),
+        ("999_*", "there is no array 999"),
+        ("@nosuch", "there is no group 'nosuch'"),
+    ):
+        for verb in "kill", "wait":
+            done = shared.rota(verb, selector)
+            assert (done.returncode, said in done.stderr) == (3, True), (verb, selector, done)
+    for selector in "name=fine", "name=fin*", "state=held", "user=nobody-at-all":
+        assert shared.rota("kill", selector).returncode == 0, selector
     assert "'x' is not an exit code" in shared.rota("jobs", "exit=x").stderr
 
     (shared.work / "job.py").write_text("#!/usr/bin/env python3\n#SBATCH -n 3\nimport sys; print(sys.argv[1:])\n")

@@ -23,16 +23,22 @@ from tests.deployment import ROTA, Deployment, wait_until
 
 textual = pytest.importorskip("textual")
 
+from textual.events import Key  # noqa: E402
 from textual.pilot import Pilot  # noqa: E402
 from textual.widgets import DataTable, Input, Log  # noqa: E402
 
 from rota.cli.screen.app import TopApp  # noqa: E402
+from rota.cli.screen.data_thread import next_refresh  # noqa: E402
 from rota.cli.screen.details import Details  # noqa: E402
 from rota.cli.screen.dialogs import Help, Question  # noqa: E402
 from rota.cli.screen.job_output import Readable  # noqa: E402
 from rota.cli.screen.row_filter import Filter, parse_filter  # noqa: E402
 from rota.cli.screen.rows import TABS, widths  # noqa: E402
 
+_KEYS = {"@": "at", " ": "space", "=": "equals_sign"}
+_CHARACTERS = {key: character for character, key in _KEYS.items()} | {"slash": "/", "question_mark": "?"}
+#: A key goes from the application to the screen, the widget in focus, and as a message back.
+_HOPS = 4
 _HOSTILE = "[bold red]x[/] \x1b[31mred"
 
 
@@ -41,7 +47,6 @@ class Eyes:
 
     def __init__(self, app: TopApp, pilot: Pilot[None]) -> None:
         self.app = app
-        self.press = pilot.press
         self._pilot = pilot
 
     def text(self) -> str:
@@ -67,9 +72,19 @@ class Eyes:
             await self._pilot.pause(0.05)
         return found
 
+    async def press(self, *keys: str) -> None:
+        """Press keys, each when the one before it was handled. What that leads to later must be waited for.
+
+        `Pilot.press` waits until the process is idle, up to two seconds for each key.
+        """
+        for key in keys:
+            self.app.post_message(Key(key, _CHARACTERS.get(key, key if len(key) == 1 else None)))
+            for _ in range(_HOPS):
+                await self._pilot.pause(0)
+
     async def type(self, text: str) -> None:
         for character in text:
-            await self.press({"@": "at", " ": "space", "=": "equals_sign"}.get(character, character))
+            await self.press(_KEYS.get(character, character))
 
 
 def look(
@@ -161,16 +176,19 @@ def test_a_filter_is_text_or_a_selector_and_escape_clears_it(busy: Deployment) -
     async def story(eyes: Eyes) -> None:
         await eyes.see("echo hello")
         await eyes.press("slash")
+        await eyes.until(lambda: isinstance(eyes.app.focused, Input), "the filter can be changed")
         await eyes.type("nothing like it")
         await eyes.press("enter")
         await eyes.see("Nothing here matches the filter", "filter: nothing like it")
         await eyes.press("escape")
         await eyes.see("echo hello")
         await eyes.press("2", "slash")
+        await eyes.until(lambda: isinstance(eyes.app.focused, Input), "the filter can be changed")
         await eyes.type("@later")
         await eyes.press("enter")
         await eyes.until(lambda: _ids(eyes) == ["3"], "only the job of that group")
         await eyes.press("slash")
+        await eyes.until(lambda: isinstance(eyes.app.focused, Input), "the filter can be changed")
         assert eyes.app.query_one("#filter", Input).value == "@later"
         await eyes.press("escape")
         await eyes.until(lambda: _ids(eyes) == ["3", "4"], "both again")
@@ -182,6 +200,7 @@ def test_a_filter_that_makes_no_sense_is_explained(busy: Deployment) -> None:
     async def story(eyes: Eyes) -> None:
         await eyes.see("echo hello")
         await eyes.press("slash")
+        await eyes.until(lambda: isinstance(eyes.app.focused, Input), "the filter can be changed")
         await eyes.type("state=failed")
         await eyes.press("enter")
         await eyes.see("the tabs choose the state")
@@ -244,7 +263,9 @@ def test_keys_hold_release_kill_and_retry(rota: Deployment) -> None:
         await eyes.press("n")
         await eyes.until(lambda: not isinstance(eyes.app.screen, Question), "the question is gone")
         assert rota.states()[1] == "running"
-        await eyes.press("k", "y")
+        await eyes.press("k")
+        await eyes.see("Kill job 1?")
+        await eyes.press("y")
         await eyes.until(lambda: rota.states()[1] == "cancelled", "it is killed")
         await eyes.see("Nothing is running")
         await eyes.see("Failed 0", "Cancelled 1")
@@ -391,6 +412,12 @@ def _in_terminal(rota: Deployment, *args: str, keys: str = "", after: str = "") 
 
 
 # -- the parts that need no manager
+
+
+def test_a_slow_manager_is_spared_and_one_that_is_gone_is_looked_for_soon() -> None:
+    assert next_refresh(100.0, 100.01, is_gone=False) == 101.0
+    assert next_refresh(100.0, 102.0, is_gone=False) == 120.0
+    assert next_refresh(100.0, 102.0, is_gone=True) == 103.0
 
 
 def test_words_of_a_filter_are_selectors_or_text() -> None:

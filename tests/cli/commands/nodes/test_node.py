@@ -176,7 +176,7 @@ def test_jobs_know_their_node_and_lists_name_it_where_there_are_several(agents: 
     made.ok("node", "remove", "desk")
 
 
-def test_when_one_of_two_agents_on_a_machine_dies_the_other_s_part_of_a_job_goes_on(agents: Agents) -> None:
+def test_when_one_of_two_agents_on_a_machine_dies_both_parts_of_a_job_go_on(agents: Agents) -> None:
     made = agents.made
     agents.add("desk", "lamp")
     words = ["-l", "nodes=2/core=1,walltime=10m", "-p", "host='desk' or host='lamp'", "--", "sleep", "500"]
@@ -190,7 +190,7 @@ def test_when_one_of_two_agents_on_a_machine_dies_the_other_s_part_of_a_job_goes
     wait_until(lambda: made.rota("exec", str(job), "--node", other, "--", "true").returncode == 0, "it is back")
     assert made.ok("exec", str(job), "--node", first, "--", "sh", "-c", "echo $ROTA_NODE").strip() == first
     assert made.state(job) == "running"
-    assert f"everything of it on {other} has ended" in made.ok("show", str(job))
+    assert f"everything of it on {other} has ended" not in made.ok("show", str(job))
     made.ok("kill", str(job))
     made.rota("wait", str(job))
     for host in (first, other):
@@ -283,7 +283,7 @@ def test_a_unit_has_one_line_for_each_directive(agents: Agents) -> None:
     agents.made.ok("manager", "token", "add", "unit", "--role", "runner", "--out", str(out))
     words = ["node", "run", "--manager", agents.manager, "--token", str(out), "--print-unit", "--name", "n1"]
     unit = agents.made.ok(*words, "--dir", "/srv/a b").splitlines()
-    assert {"Delegate=yes", "DelegateSubgroup=agent", "KillMode=process", "TimeoutStopSec=90"} <= set(unit)
+    assert {"Delegate=yes", "DelegateSubgroup=agent", "KillMode=process", "KillSignal=SIGUSR1"} <= set(unit)
     refused = agents.made.rota(*words, "--dir", "/srv/a\nExecStartPre=/bin/harm")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "cannot stand in a unit" in refused.stderr

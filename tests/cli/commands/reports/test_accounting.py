@@ -1,9 +1,8 @@
-"""`rota accounting` and `rota usage`: who used what, and how machines spent their time."""
+"""`rota accounting`: who used what."""
 
 from __future__ import annotations
 
 import json
-import socket
 from typing import Any
 
 import pytest
@@ -85,7 +84,6 @@ def test_windows_have_any_length_and_days_are_those_of_the_zone(used: Deployment
     assert " to " in used.ok("accounting", "--by", "none", "--last", "36h")
     assert used.json("accounting", "--window", "5h", "--last", "10h")["window_s"] == 5 * 3600
     assert used.json("accounting", "--window", "month", "--zone", "UTC")["zone"] == "UTC"
-    assert used.json("usage", "--last", "36h")["hosts"] is not None
 
 
 @pytest.mark.parametrize(
@@ -109,24 +107,5 @@ def test_what_makes_no_sense_is_refused(used: Deployment, args: list[str], said:
     assert said in done.stderr
 
 
-def test_a_host_s_time_is_split_into_busy_idle_and_down(used: Deployment) -> None:
-    host = socket.gethostname()
-
-    def usage() -> Any:
-        return next((each for each in used.json("usage")["hosts"] if each["host"] == host), None)
-
-    wait_until(usage, "something is known of the host")
-    first = usage()
-    job = used.json("add", "--", "sleep", "100")["added"][0]
-    wait_until(lambda: usage()["busy_s"] > first["busy_s"], "it is busy")
-    used.ok("kill", str(job))
-    assert used.ok("usage").splitlines()[0].split()[:4] == ["HOST", "BUSY", "IDLE", "DOWN"]
-    assert used.ok("usage", "--quiet") == f"{host}\n"
-
-
-def test_nothing_is_known_of_long_ago(used: Deployment) -> None:
-    assert (
-        used.ok("usage", "--from", "2020-01-01", "--to", "2020-01-02")
-        == "nothing is known of any host in this time\n"
-    )
+def test_nothing_was_used_long_ago(used: Deployment) -> None:
     assert used.ok("accounting", "--from", "2020-01-01", "--to", "2020-01-02") == "nothing was used in this time\n"

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from rota.cli.render.gantt_text import ChartStyle, chart, span_of, ticks_of
+from rota.cli.render.chart_style import ChartStyle
+from rota.cli.render.gantt_axis import ticks_of
+from rota.cli.render.gantt_text import chart, span_of
 from rota.cli.render.text import cells
 from rota.wire.gantt import GanttHost, GanttJob, GanttView
 from tests.cli.planned import Site, site_of

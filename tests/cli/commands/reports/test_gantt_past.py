@@ -8,7 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from rota.cli.render.gantt_text import ChartStyle, chart, span_of
+from rota.cli.render.chart_style import ChartStyle
+from rota.cli.render.gantt_text import chart, span_of
 from rota.cli.render.text import cells
 from rota.wire.gantt import GanttAttempt, GanttMerged, GanttPast, GanttState, GanttView
 from tests.cli.commands.reports.test_gantt import NOW, host, job, view
@@ -63,6 +64,16 @@ def test_an_attempt_is_on_the_cores_that_it_had() -> None:
     drawn = chart(found, end - 3600, end, ChartStyle(width=67))[2:4]
     assert [line.split()[1] for line in drawn] == ["5", "6"]
     assert drawn[1].endswith("|7" + "_" * 58)
+
+
+def test_conditions_are_bands_and_the_one_of_now_goes_on() -> None:
+    states = [state(60, 40, "broken"), state(40, 20, "manual"), state(20, 0, "removed")]
+    broken = host("n001", "1", usable=False, condition="broken")
+    found = past(view([broken], []), states=states)
+    end = NOW.timestamp()
+    lines = chart(found, end - 3600, end + 1200, ChartStyle(width=94))
+    assert lines[2] == "n001 (broken) " + "b" * 20 + "m" * 20 + "-" * 20 + "b" * 20
+    assert "mmm manual  bbb broken  --- removed" in "  ".join(lines[-2:])
 
 
 def test_what_a_host_did_has_its_own_sign_and_what_nobody_knows_is_empty() -> None:

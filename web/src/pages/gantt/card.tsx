@@ -35,6 +35,7 @@ export function HoverCard({ bar, x, y, touch, now, close }: {
     ["Resources", job.resources ?? (over ? "not known: any free ones are drawn" : "none of its own")],
     ["Attempt", (bar.attempt ?? 1) > 1 ? String(bar.attempt) : ""],
     ["Group", job.group],
+    ["Gang", job.gang ?? ""],
     ["User", job.user + (job.project ? `, ${job.project}` : "")],
     ["Queue", job.queue],
     ["Type", job.type.join(", ")],

@@ -17,6 +17,7 @@ export interface Inks {
   bad: string;
   onBar: string;
   merged: string;
+  gang: string; //: the line that joins the members of a gang
   hatch: CanvasPattern | string; //: over reserved bars
   down: CanvasPattern | string; //: hosts that cannot be used
   did: Record<string, CanvasPattern | string>; //: past states of hosts
@@ -61,11 +62,13 @@ export function inks(theme: Theme, by: By): Inks {
     bad: colour("bad"),
     onBar: colour("surface"),
     merged: colour("run"),
+    gang: colour("odd"),
     hatch: stripes(colour("surface"), 2, 0.5),
     down: stripes(colour("idle"), 1.5, 0.28),
     did: {
       drained: stripes(colour("warn"), 2, 0.4), draining: stripes(colour("warn"), 2, 0.4), suspected: stripes(colour("bad"), 2, 0.4),
       away: stripes(colour("bad"), 2, 0.4), asleep: stripes(colour("accent"), 1.5, 0.28), closed: stripes(colour("idle"), 1.5, 0.28),
+      manual: stripes(colour("warn"), 3.5, 0.55), broken: stripes(colour("bad"), 3.5, 0.6), removed: stripes(colour("idle"), 3.5, 0.4),
       unseen: colour("sunken"), gone: colour("sunken"), unknown: colour("sunken"),
     },
     font: getComputedStyle(document.body).fontFamily,

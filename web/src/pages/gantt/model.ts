@@ -57,6 +57,7 @@ export function spans(text: string | null): Span[] {
 
 export function unusable(host: GanttHost): string {
   if (host.state === "gone") return "gone";
+  if (host.condition && host.condition !== "automated") return host.condition;
   if (host.drain) return "drained";
   if (host.state !== "alive") return host.state;
   if (!host.connected) return "no runner";
@@ -81,8 +82,8 @@ function barOf(job: GanttJob): Bar {
 
 /** Does a bar have these words (in lower case)? */
 export function has(bar: Bar, words: string): boolean {
-  const { id, name, user, project, queue, group, state, type } = bar.job;
-  bar.text ??= [`#${id}`, name, user, project, queue, group, state, ...type].join(" ").toLowerCase();
+  const { id, name, user, project, queue, group, state, type, gang = "" } = bar.job;
+  bar.text ??= [`#${id}`, name, user, project, queue, group, state, gang, ...type].join(" ").toLowerCase();
   return bar.text.includes(words);
 }
 
@@ -107,6 +108,7 @@ const spanBar = (kind: "merged" | "state", its: { host: string; start: string; e
 export const DID: Record<string, string> = {
   drained: "drained", draining: "drained; jobs ran on", suspected: "suspected", closed: "closed", asleep: "asleep", away: "down: no runner answered",
   unseen: "not known: no manager was running", gone: "not one of the hosts", unknown: "not known yet",
+  manual: "in use by hand", broken: "broken", removed: "no longer in service",
 };
 
 /** Places the past on its rows. */

@@ -1,6 +1,7 @@
 /** Draws the plan on a canvas: only visible rows and bars, so that ten thousand bars stay smooth. */
 
 import type { Inks } from "./inks";
+import { gangLines, together } from "./gangs";
 import { AXIS, type Laid, type Layout, extent, foot, rowAt } from "./layout";
 import type { Bar, Piece } from "./model";
 import { type Window, ticks } from "./scale";
@@ -128,7 +129,8 @@ function block(pen: Pen, scene: Scene, bar: Bar, x: number, y: number, w: number
   const strength = faded ? 0.16 : 1;
   const ink = bar.kind === "ghost" ? inks.accent : inks.of(bar);
   const outlined = w > 5 && h > 5;
-  const lit = hover !== null && hover.job.id === bar.job.id && hover.kind === bar.kind && hover.attempt === bar.attempt;
+  const same = hover !== null && hover.job.id === bar.job.id && hover.kind === bar.kind && hover.attempt === bar.attempt;
+  const lit = same || (hover !== null && together(hover, bar));
   if (bar.kind === "ghost") {
     pen.globalAlpha = 0.82;
     pen.fillStyle = inks.surface;
@@ -190,6 +192,28 @@ function pieces(pen: Pen, scene: Scene, laid: Laid, shift: number): void {
   for (const piece of laid.row.pieces) draw(piece);
 }
 
+/** Joins the members of each gang where they begin, over all their rows. */
+function gangs(pen: Pen, { layout, view, width, inks, hover }: Scene, shift: number): void {
+  const scale = width / (view.to - view.from);
+  for (const gang of gangLines(layout)) {
+    const x = (gang.start - view.from) * scale;
+    if (x < -2 || x > width + 2) continue;
+    const lit = hover !== null && together(hover, gang.bar);
+    pen.strokeStyle = inks.gang;
+    pen.lineWidth = lit ? 3 : 2;
+    pen.beginPath();
+    pen.moveTo(x, gang.ends[0] + shift);
+    pen.lineTo(x, gang.ends[1] + shift);
+    pen.stroke();
+    pen.fillStyle = inks.gang;
+    for (const y of gang.members) {
+      pen.beginPath();
+      pen.arc(x, y + shift, lit ? 4 : 3, 0, 2 * Math.PI);
+      pen.fill();
+    }
+  }
+}
+
 function nowLine(pen: Pen, { view, width, height, now, inks }: Scene): void {
   const x = Math.round(((now - view.from) / (view.to - view.from)) * width);
   if (x < 0 || x > width) return;
@@ -216,6 +240,7 @@ export function paint(pen: Pen, scene: Scene): void {
     if (!laid || laid.top + shift > height) break;
     pieces(pen, scene, laid, shift);
   }
+  gangs(pen, scene, shift);
   nowLine(pen, scene);
   axis(pen, scene);
 }

@@ -3,7 +3,7 @@
 import type { Theme } from "../../theme";
 import type { Bar } from "./model";
 
-export const BY = ["group", "user", "queue", "state"] as const;
+export const BY = ["group", "user", "queue", "state", "gang"] as const;
 export type By = (typeof BY)[number];
 
 /** Hues of a perceptually uniform colour space, so that text is readable on each of them. */
@@ -22,7 +22,7 @@ export function shade(word: string, theme: Theme): string {
   return theme === "dark" ? `oklch(${0.72 + 0.07 * light} 0.12 ${hue})` : `oklch(${0.55 - 0.08 * light} 0.13 ${hue})`;
 }
 
-export const valueOf = (bar: Bar, by: By): string => bar.job[by];
+export const valueOf = (bar: Bar, by: By): string => bar.job[by] ?? "";
 
 /** All values, the most frequent first. */
 export function legend(bars: readonly Bar[], by: By): [value: string, n: number][] {

@@ -24,7 +24,7 @@ export function JobTable({ bars, view, filter }: { bars: readonly Bar[]; view: W
         <div className="gantt-table-scroll" tabIndex={0} role="region" aria-label="Jobs in this range">
           <table>
             <thead>
-              <tr><th>Job</th><th>State</th><th>Start</th><th>End</th><th>Resources</th><th>Host</th><th>Group</th><th>User</th><th>Queue</th></tr>
+              <tr><th>Job</th><th>State</th><th>Start</th><th>End</th><th>Resources</th><th>Host</th><th>Group</th><th>Gang</th><th>User</th><th>Queue</th></tr>
             </thead>
             <tbody>
               {shown.slice(0, SHOWN).map(({ job, kind, attempt }) => (
@@ -36,6 +36,7 @@ export function JobTable({ bars, view, filter }: { bars: readonly Bar[]; view: W
                   <td className="num">{job.resources ?? "–"}</td>
                   <td>{job.host ?? "–"}</td>
                   <td>{job.group}</td>
+                  <td>{job.gang}</td>
                   <td>{job.user}</td>
                   <td>{job.queue}</td>
                 </tr>

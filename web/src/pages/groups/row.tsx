@@ -4,8 +4,9 @@ import { type ReactNode, memo } from "react";
 import { count, moment, percent } from "../../format";
 import { Link } from "../../router";
 import { ACTIVE, STUCK, WAITING, stuck, sum } from "../../states";
+import { Icon } from "../../ui/icons";
 import { Button, Progress } from "../../ui/parts";
-import { addressOf } from "../jobs/filter";
+import { addressOf, named } from "../jobs/filter";
 import { since } from "../jobs/when";
 import { type Group, pace } from "./order";
 
@@ -53,6 +54,9 @@ export const GroupRow = memo(function GroupRow({ group, index, current, selected
         {left > 0 && !group.expectedEnd && !stuck(group.counts) ? <span className="faint">not known</span> : null}
       </span>
       <span className="group-acts">
+        <Link to={`/graph?select=${encodeURIComponent(named(group.name))}`} className="button ghost small" aria-label={`Dependencies of ${group.name}`} title="Dependencies">
+          <Icon name="dependent" size={14} />
+        </Link>
         {group.own["failed"] ? (
           <Button small kind="ghost" icon="retry" disabled={busy} onClick={() => retry(group)} aria-label={`Retry failed of ${group.name}`} title="Retry failed">Retry failed</Button>
         ) : null}

@@ -17,7 +17,7 @@ export interface Filter {
 }
 
 /** Words of the search box that are selectors, as on the command line. Anything else is text. */
-const TERM = /^(@.+|(name|exit|older|user|host|group|queue|project)=.+|cmd~.+)$/;
+const TERM = /^(@.+|(name|exit|older|user|host|group|queue|project|pool)=.+|cmd~.+)$/;
 const STATE = /^state=(.+)$/;
 
 export const ORDERS = {

@@ -16,6 +16,8 @@ interface RowProps {
   index: number;
   selected: boolean;
   current: boolean;
+  /** Where it stands among neighbours of the same gang: first, middle, last, only; empty: in no gang. */
+  place: string;
   /** A rounded time: rows without a running clock are redrawn only when it changes. */
   now: number;
   pick: (index: number, event: MouseEvent) => void;
@@ -55,7 +57,7 @@ function Memory({ job }: { job: JobView }): ReactNode {
   );
 }
 
-export const Row = memo(function Row({ job, index, selected, current, now, pick, toggle, open }: RowProps): ReactNode {
+export const Row = memo(function Row({ job, index, selected, current, place, now, pick, toggle, open }: RowProps): ReactNode {
   if (job === null) return <div className="job-row faint" role="row" aria-rowindex={index + 2}><i /><span role="cell">removed</span></div>;
   if (job === undefined)
     return (
@@ -69,7 +71,7 @@ export const Row = memo(function Row({ job, index, selected, current, now, pick,
   return (
     <div
       id={`row-${index}`} role="row" aria-rowindex={index + 2} aria-selected={selected}
-      className={`job-row ${selected ? "selected" : ""} ${current ? "current" : ""}`}
+      className={`job-row ${selected ? "selected" : ""} ${current ? "current" : ""} ${place ? `gang gang-${place}` : ""}`}
       onClick={(event) => pick(index, event)} onDoubleClick={() => open(index)}
     >
       <span className="check" role="cell" onClick={(event) => event.stopPropagation()}>
@@ -86,6 +88,7 @@ export const Row = memo(function Row({ job, index, selected, current, now, pick,
         <Link to={`/jobs/${job.id}`} tabIndex={-1}>
           {job.at && WAITING.includes(job.state) && !STUCK.includes(job.state) ? <Reserved at={job.at} /> : null}
           {element ? <span className="tag num" title={`Element ${job.array_index} of array ${job.array_id}: ROTA_ARRAY_INDEX=${job.array_index}`}>{element}</span> : null}
+          {job.gang ? <span className="tag gang-tag" title={`Member of the gang ${job.gang}: all begin together`}>{job.gang}</span> : null}
           {job.name ? <b>{job.name}</b> : null}
           <span className="mono">{brief(job.cmd)}</span>
         </Link>

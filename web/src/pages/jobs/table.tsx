@@ -62,6 +62,14 @@ function Header({ sort, setSort, selection, total, choose }: Pick<TableProps, "s
   );
 }
 
+/** Neighbours of the same gang are drawn together. */
+function placeOf(job: JobAt, index: number): string {
+  const gang = job(index)?.gang;
+  if (!gang) return "";
+  const [before, after] = [index > 0 && job(index - 1)?.gang === gang, job(index + 1)?.gang === gang];
+  return before ? (after ? "middle" : "last") : after ? "first" : "only";
+}
+
 export function Table({ box, rows, total, job, sort, setSort, selection, current, choose, pick, toggle, open }: TableProps): ReactNode {
   const now = useNow();
   const shown = Array.from({ length: Math.max(0, rows.end - rows.first) }, (_, at) => rows.first + at);
@@ -77,7 +85,7 @@ export function Table({ box, rows, total, job, sort, setSort, selection, current
             const each = job(index);
             return (
               <Row
-                key={index} index={index} job={each} now={now} current={index === current}
+                key={index} index={index} job={each} place={placeOf(job, index)} now={now} current={index === current}
                 selected={each ? has(selection, each.id) : false} pick={pick} toggle={toggle} open={open}
               />
             );

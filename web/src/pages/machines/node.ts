@@ -24,7 +24,16 @@ export function mark(node: Machine): Mark {
   return node.why ? { ...found, about: node.why } : found;
 }
 
+/** Conditions other than automated, for which no job is placed. */
+const CONDITIONS: Record<string, Mark> = {
+  broken: { name: "broken", tone: "bad", icon: "failed", about: "It gets no jobs until it is repaired" },
+  manual: { name: "manual", tone: "warn", icon: "edit", about: "Used by hand; it gets no jobs" },
+  removed: { name: "removed", tone: "idle", icon: "trash", about: "No longer in service" },
+};
+
 function seen(node: Machine): Mark {
+  const apart = CONDITIONS[node.condition];
+  if (apart) return node.manual_user ? { ...apart, about: `Reserved by ${node.manual_user}` } : apart;
   if (node.state === "dead") return { name: "dead", tone: "bad", icon: "failed", about: "It does not come back by itself" };
   if (node.state === "absent") return { name: "absent", tone: "idle", icon: "cancelled", about: "Known, but its runner is not there or it is not to be used" };
   if (node.state === "suspected") return { name: "suspected", tone: "warn", icon: "odd", about: "It has been silent for a while" };
@@ -34,6 +43,8 @@ function seen(node: Machine): Mark {
   if (node.drain) return { name: "drained", tone: "warn", icon: "held", about: "Starts no new jobs, and none runs" };
   if (node.closed) return { name: "closed", tone: "warn", icon: "held", about: "Outside its hours, or no longer available" };
   if (!node.usable) return { name: "not usable", tone: "warn", icon: "odd", about: "No job can start there now" };
+  if (node.usage === "waiting" || node.usage === "installing")
+    return { name: node.usage, tone: "odd", icon: "retry", about: node.usage === "waiting" ? "Asked to provision itself for a job" : "It is provisioned for a job" };
   if (node.cores > 0 && node.cores_in_use >= node.cores) return { name: "full", tone: "run", icon: "running", about: "Every core is in use" };
   if (node.jobs.length > 0 || node.cores_in_use > 0) return { name: "busy", tone: "run", icon: "running", about: "Jobs run there" };
   return { name: "idle", tone: "good", icon: "complete", about: "Ready for jobs" };
@@ -41,10 +52,12 @@ function seen(node: Machine): Mark {
 
 /** The states behind each choice of the filter. */
 export const KINDS: Record<string, readonly string[]> = {
-  working: ["busy", "full"],
+  working: ["busy", "full", "waiting", "installing"],
   idle: ["idle"],
   drained: ["draining", "drained"],
   asleep: SLEEP,
+  manual: ["manual"],
+  broken: ["broken", "removed"],
   gone: ["no runner", "absent", "suspected", "dead", "closed", "not usable"],
 };
 

@@ -1,7 +1,7 @@
 /** One machine in the wall. */
 
 import { type ReactNode, memo } from "react";
-import { plural, size } from "../../format";
+import { moment, plural, size } from "../../format";
 import { Link } from "../../router";
 import { Icon } from "../../ui/icons";
 import { Meter } from "../../ui/sheet";
@@ -39,6 +39,7 @@ export const Tile = memo(function Tile({ node }: { node: Machine }): ReactNode {
         <span>{rounded(node.cores_in_use)} / {plural(node.cores, "core")}</span>
         {node.gpus ? <span>{plural(node.gpus, "GPU")}</span> : null}
         <span>{node.jobs.length ? plural(node.jobs.length, "job") : "no jobs"}</span>
+        <span title={node.since ? `since ${moment(node.since)}` : ""}>{node.condition === "automated" ? node.usage : node.condition}</span>
       </span>
     </Link>
   );

@@ -67,6 +67,8 @@ function ofPlaces(found: readonly AttentionView[]): Need[] {
         key: `reservation ${first}`, tone: "bad", icon: "odd", title: `Reservation ${first} is in danger`,
         text: `${message}: it would begin with less than it was granted.`, to: `/jobs/${first}`,
       };
+    if (kind === "pool") return { key: `pool ${message}`, tone: "bad", icon: "odd", title: "A pool has no runners for jobs", text: sentence(message) };
+    if (kind === "broken") return { key: `broken ${message}`, tone: "bad", icon: "odd", title: "A machine is broken", text: sentence(message) };
     const others = total > 1 ? ` The first: ${jobs.slice(0, NAMED).map((id) => `job ${id}`).join(", ")}.` : "";
     return {
       key: `never ${first}`, tone: "bad", icon: "odd", title: total === 1 ? `Job ${first} never fits` : `${plural(total, "job")} never fit`,

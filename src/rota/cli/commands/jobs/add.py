@@ -15,7 +15,7 @@ from rota.cli.render.printing import print_out
 if TYPE_CHECKING:
     from rota.cli.session.submission import Submission
     from rota.client.session import Added
-    from rota.wire.messages import NewSpec
+    from rota.wire.client_messages import NewSpec
 
 
 @command("add", takes_command=True)

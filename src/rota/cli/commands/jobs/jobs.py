@@ -87,6 +87,7 @@ def _telling(found: list[JobView]) -> dict[str, Callable[[JobView], str]]:
     from socket import gethostname
 
     from rota.plan.language.hostlist import fold
+    from rota.pool_names import PLANNED
 
     columns: dict[str, Callable[[JobView], str]] = {}
     if any(job.array_id is not None for job in found):
@@ -97,6 +98,8 @@ def _telling(found: list[JobView]) -> dict[str, Callable[[JobView], str]]:
         columns["USER"] = lambda job: job.user
     if len({job.queue for job in found}) > 1:
         columns["QUEUE"] = lambda job: job.queue
+    if {job.pool for job in found} - {"", *PLANNED}:
+        columns["POOL"] = lambda job: job.pool
     if {host for job in found for host in job.hosts} - {gethostname()}:
         columns["HOST"] = lambda job: fold(job.hosts)
     return columns

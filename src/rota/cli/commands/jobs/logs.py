@@ -28,7 +28,10 @@ _SILENCE_S: Final = 0.5
 @click.option("--attempt", type=WholeNumber(1), metavar="N", help="Output of this attempt (default: the newest).")
 @click.option("--err", is_flag=True, help="Only its stderr, printed to stdout.")
 @click.option("--out", is_flag=True, help="Only its stdout.")
-def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool, out: bool) -> int:
+@click.option("--provision", is_flag=True, help="What was printed while its machines were provisioned.")
+def logs(
+    call: Invocation, id: str, follow: bool, attempt: int | None, err: bool, out: bool, provision: bool
+) -> int:
     """Print the output of a job, exactly as it wrote it.
 
     Its stdout goes to stdout and its stderr to stderr; --out or --err selects one of them, printed to stdout.
@@ -46,6 +49,8 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
     """
     from rota.errors import BadInput
 
+    if provision:
+        return _provisioning(call, id, attempt or 0)
     if err and out:
         raise BadInput("--err and --out exclude each other", hint="without them both are printed")
     if follow and call.json:
@@ -99,6 +104,34 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
             stream.flush()
         _tell_why_nothing(job, only=only)
     return 1 if absent else 0
+
+
+def _provisioning(call: Invocation, id: str, attempt: int) -> int:
+    """Print what provisioned the machines of a job has printed."""
+    with call.connect_to_read() as client:
+        number = one_job(client, id)
+        found = client.provision_output(number, attempt=attempt)
+    if call.json:
+        from rota.cli.command import print_json
+
+        print_json(
+            {
+                "id": number,
+                "machines": [
+                    {"attempt": each, "host": host, "output": text.decode("utf-8", "replace")}
+                    for each, host, text in found
+                ],
+            }
+        )
+        return 0
+    for _each, host, text in found:
+        if len(found) > 1:
+            sys.stdout.buffer.write(f"==> {host} <==\n".encode())
+        sys.stdout.buffer.write(text)
+    sys.stdout.buffer.flush()
+    if not found:
+        print_err(f"nothing was printed while machines were provisioned for job {number}")
+    return 0
 
 
 def _tell_why_nothing(job: JobView, *, only: int) -> None:

@@ -82,6 +82,7 @@ def _card(job: JobView) -> SafeText:
         *declared(*(name for name, field in FIELDS.items() if field.number and field.label)),
         ("retries", _retries(job)),
         ("hosts", harmless(", ".join(job.hosts))) if len(job.hosts) > 1 else ("host", harmless(job.host or "")),
+        ("pool", harmless(job.pool) if job.host else ""),
         ("resources", harmless(job.resources or "")),
         ("promised", harmless(job.promised.message) if job.promised is not None else ""),
         ("submitted", _when(job.submitted_at)),
@@ -89,6 +90,7 @@ def _card(job: JobView) -> SafeText:
         ("started", _when(job.started_at)),
         ("ends", f"{_when(job.expected_end)} (expected)" if job.expected_end and not ended else ""),
         ("ended", _when(job.ended_at)),
+        ("time", _times(job)),
         ("key", job.key),
     ]
     lines: list[str] = [paint(f"job {job.id}", "bold", on=colour)]
@@ -103,6 +105,16 @@ def _card(job: JobView) -> SafeText:
             number = f" [{line.attempt}]" if line.attempt else ""
             lines.append(harmless(f"  {_when(line.at)}{number} {line.event} {line.text}".rstrip()))
     return block(lines)
+
+
+def _times(job: JobView) -> str:
+    """How it spent its time, if that is more than waiting and running."""
+    from rota.units import about_duration
+
+    if not job.provision_s and not job.hold_s:
+        return ""
+    parts = (("waited", job.wait_s), ("provisioned", job.provision_s), ("kept its machines for", job.hold_s))
+    return ", ".join(f"{word} {about_duration(seconds)}" for word, seconds in parts if seconds)
 
 
 def _asked_priority(job: JobView) -> str:

@@ -18,6 +18,8 @@ from rota.cli.render.printing import print_out
 def walltime(call: Invocation, job: str, time: str, force: bool) -> int:
     """Change the walltime of a running job, by an amount (+ or -) or to a total.
 
+    A job that has ended and keeps its machines (--reserve) keeps them for that time.
+
     An extension is granted as far as it delays no start that was promised to another job; the rest follows when
     that becomes possible.
 
@@ -45,5 +47,6 @@ def walltime(call: Invocation, job: str, time: str, force: bool) -> int:
         rest = (
             f"; {format_duration(done.pending_s)} more as soon as no promise is broken" if done.pending_s else ""
         )
-        print_out(f"job {done.job} has a walltime of {format_duration(done.walltime_s)}{rest}")
+        what = "keeps its machines for" if done.keeps else "has a walltime of"
+        print_out(f"job {done.job} {what} {format_duration(done.walltime_s)}{rest}")
     return 0

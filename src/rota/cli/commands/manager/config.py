@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rota.cli.command import Group, Invocation, print_json
 from rota.cli.render.printing import print_err, print_out
+
+if TYPE_CHECKING:
+    from rota.pool_settings import PoolSettings
 
 
 @click.group("config", cls=Group)
@@ -45,7 +48,8 @@ def show(call: Invocation) -> int:
             for name in known
         }
         body = {"home": str(call.home), "files": loaded.files, "running": running is not None}
-        print_json({**body, "restart": stale, "settings": found})
+        pools = {name: _table(pool) for name, pool in loaded.settings.pools.items()}
+        print_json({**body, "restart": stale, "settings": found, "pools": pools})
         return 0
     from rota.cli.render.text import harmless, table
 
@@ -63,7 +67,27 @@ def show(call: Invocation) -> int:
         said = f"{len(stale)} of its settings differ; 'rota manager stop' and 'start' take them over"
         print_out(f"manager: running, {said if stale else 'with these settings'}")
     print_out(table(["SETTING", "VALUE", "FROM", *([] if running is None else ["THE MANAGER HAS"])], rows))
+    for name, pool in loaded.settings.pools.items():
+        print_out(f"\n[pools.{name}]")
+        print_out("\n".join(f"{key} = {harmless(_toml(value))}" for key, value in _table(pool).items()))
     return 0
+
+
+def _table(pool: PoolSettings) -> dict[str, Any]:
+    """The keys of a pool with their values, defaults included; `max_runners` may be that of all pools."""
+    import msgspec
+
+    values: dict[str, Any] = msgspec.to_builtins(pool)
+    extra = values.pop("extra")
+    del values["name"]
+    return {key: value for key, value in {**values, **extra}.items() if value is not None}
+
+
+def _toml(value: object) -> str:
+    """A text, number or list as `rota.toml` has it."""
+    import json
+
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _running(call: Invocation) -> tuple[dict[str, Any] | None, str]:
@@ -94,9 +118,11 @@ def check(call: Invocation) -> int:
 
     from rota.config import all_settings, load
     from rota.core.machines.energy_rules import rules_from
+    from rota.pool_settings import check_address
 
     loaded = load(call.home)
     rules_from(loaded.settings)
+    unreached = [check_address(pool, loaded.settings.host) for pool in loaded.settings.pools.values()]
     known = [setting.variable for setting in all_settings().values()]
     near = {
         name: close[0]
@@ -107,11 +133,13 @@ def check(call: Invocation) -> int:
     }
     for name, meant in sorted(near.items()):
         print_err(f"rota: warning: the variable {name} means nothing; did you mean {meant}?")
+    for warning in filter(None, unreached):
+        print_err(f"rota: warning: {warning}")
     if call.json:
         body = {
             "ok": True,
             "files": loaded.files,
-            "warnings": [f"{k}: did you mean {v}?" for k, v in near.items()],
+            "warnings": [*(f"{k}: did you mean {v}?" for k, v in near.items()), *filter(None, unreached)],
         }
         print_json(body)
     elif not call.quiet:

@@ -226,13 +226,22 @@ def _disk(_call: Invocation, home: Home) -> Iterator[Finding]:
 def _configuration(_call: Invocation, home: Home) -> Iterator[Finding]:
     from rota.config import load
     from rota.errors import RotaError
+    from rota.pool_settings import check_address
 
     try:
         loaded = load(home)
+        warnings = [check_address(pool, loaded.settings.host) for pool in loaded.settings.pools.values()]
     except RotaError as error:
         yield "bad", error.message, error.hint
     else:
         yield "good", ", ".join(loaded.files) or "no files, only defaults", ""
+        yield from (("note", warning, "") for warning in warnings if warning)
+
+
+def _pools(_call: Invocation, home: Home) -> Iterator[Finding]:
+    from rota.cli.commands.manager.doctor_pools import findings
+
+    return findings(home)
 
 
 def _manager(call: Invocation, _home: Home) -> Iterator[Finding]:
@@ -285,6 +294,7 @@ def node_findings(nodes: list[NodeView], site: dict[str, dict[str, Any]]) -> Ite
 
     `site`: records of hosts and their energy.
     """
+    from rota.cli.commands.manager.doctor_machines import condition_findings
     from rota.core.machines.sleep_and_wake import SLEEPING
 
     usable = [each for each in nodes if each.usable]
@@ -295,6 +305,7 @@ def node_findings(nodes: list[NodeView], site: dict[str, dict[str, Any]]) -> Ite
     ready = len(usable) + asleep
     yield "good" if ready else "note", found, "" if ready == len(nodes) else "see 'rota node list'"
     yield from _doubtful(nodes, site)
+    yield from condition_findings(nodes, site)
 
 
 def _doubtful(nodes: list[NodeView], site: dict[str, dict[str, Any]]) -> Iterator[Finding]:
@@ -371,6 +382,7 @@ _CHECKS: Final[dict[str, Callable[[Invocation, Home], Iterator[Finding]]]] = {
     "file system": _file_system,
     "disk": _disk,
     "configuration": _configuration,
+    "pools": _pools,
     "manager": _manager,
     "nodes": _nodes,
     "database": _database,

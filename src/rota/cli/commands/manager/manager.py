@@ -129,7 +129,7 @@ def stop(call: Invocation, kill: bool, wait: bool) -> int:
         client = call.connect()
     except NoManager:
         if not is_remote(call.address):
-            call.home.idle_stopped.unlink(missing_ok=True)  # it stays stopped, whoever asks
+            call.home.idle_stopped.unlink(missing_ok=True)  # from now on no question starts it again
         raise
     with client:
         view = client.manager_status()
@@ -197,6 +197,10 @@ def _attention(view: AttentionView) -> str:
     named = ", ".join(map(str, view.jobs)) + (", …" if view.total > len(view.jobs) else "")
     if view.kind == "reservation":
         return f"the reservation of job {named} is in danger: {view.message}"
+    if view.kind == "pool":
+        return f"pool {view.message}"
+    if view.kind == "broken":
+        return view.message
     number = "1 job never fits" if view.total == 1 else f"{view.total:,} jobs never fit"
     return f"{number} ({named}): {view.message.removeprefix('never fits: ')}"
 

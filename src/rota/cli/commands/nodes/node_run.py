@@ -22,8 +22,9 @@ After=network-online.target
 
 [Service]
 ExecStart={command}
-# The agent ends its jobs' processes itself, and its successor those that it left.
+# The agent leaves at once, and its jobs go on: the next agent takes them over.
 KillMode=process
+KillSignal=SIGUSR1
 Delegate=yes
 DelegateSubgroup=agent
 Restart=always

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from typing import TYPE_CHECKING, Final
@@ -15,7 +14,7 @@ from rota.cli.input.selectors import files
 from rota.cli.render.printing import print_out
 
 if TYPE_CHECKING:
-    from rota.cli.render.gantt_text import ChartStyle
+    from rota.cli.render.chart_style import ChartStyle
     from rota.wire.gantt import GanttView
 
 #: At most this many jobs without a planned start are listed.
@@ -65,6 +64,7 @@ def gantt(
       rota gantt --picture plan.html
       rota gantt --json
     """
+    from rota.cli.render.chart_style import chart_style
     from rota.cli.render.gantt_text import span_of
     from rota.cli.render.text import harmless
     from rota.core.fields.moments import parse_moment
@@ -96,7 +96,7 @@ def gantt(
     elif picture is not None:
         print_out(f"drawn into {harmless(picture)}")
     else:
-        print_out(*_lines(view, begin, end, _look(width, rows), whole=last is not None))
+        print_out(*_lines(view, begin, end, chart_style(width, rows), whole=last is not None))
     return 0
 
 
@@ -109,34 +109,19 @@ def _parsed(option: str, read: object) -> float:
         raise error.at(field=option.lstrip("-"), label=option) from None
 
 
-def _look(width: int | None, rows: int) -> ChartStyle:
-    from rota.cli.render.gantt_text import ChartStyle
-    from rota.cli.render.text import coloured
-    from rota.cli.render.text import width as columns_of
-
-    there = columns_of(sys.stdout)
-    if there is None:
-        there = int(os.environ["COLUMNS"]) if os.environ.get("COLUMNS", "").isdigit() else 80
-    columns = max(40, there if width is None else width)
-    many = "256color" in os.environ.get("TERM", "") or bool(os.environ.get("COLORTERM"))
-    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
-    return ChartStyle(
-        width=columns,
-        rows=rows,
-        colours=(256 if many else 8) if coloured(sys.stdout) else 0,
-        plain=not encoding.startswith("utf"),
-    )
-
-
 def _lines(view: GanttView, begin: float, end: float, look: ChartStyle, *, whole: bool) -> list[str]:
     """`whole`: --to was given, so the window is drawn to its end."""
     from datetime import datetime
 
     from rota.cli.render.gantt_text import chart, last_end, without_resources
     from rota.cli.render.text import count, few_ranges
+    from rota.wire.gantt import KEEPS
 
-    running = sum(job.state != "ready" for job in view.jobs)
-    said = f"{running:,} running, {len(view.jobs) - running:,} planned"
+    kept = sum(job.state == KEEPS for job in view.jobs)
+    planned = sum(job.state == "ready" for job in view.jobs)
+    said = f"{len(view.jobs) - planned - kept:,} running, {planned:,} planned"
+    if kept:
+        said += f", {kept:,} kept"
     if view.past is not None and view.past.total:
         said = f"{view.past.total:,} ended, {said}"
     if view.later:

@@ -1,4 +1,4 @@
-"""How jobs are added: what becomes of equal ones, and of those that no host can run. No part of a job."""
+"""Options of adding jobs, not fields of a job: what becomes of equal jobs, and of jobs that no host can run."""
 
 from __future__ import annotations
 

@@ -6,13 +6,14 @@ from typing import Final
 
 from rota.core.fields import kinds
 from rota.core.fields.field import ADD_ANEW, JobField
+from rota.core.fields.kind_builders import choice, count, optional
 
 #: More attempts than anybody waits for.
 MAX_RETRIES: Final = 10_000
 
 FIELDS: Final = (
     JobField(
-        name="retries", kind=kinds.count(0, MAX_RETRIES), default=3, spec_default=0, wr="retries", wr_alike=True,
+        name="retries", kind=count(0, MAX_RETRIES), default=3, spec_default=0, wr="retries", wr_alike=True,
         help="Further attempts after a failure (default: 3 with add, 0 with run).",
     ),
     JobField(
@@ -20,7 +21,7 @@ FIELDS: Final = (
         help="Wait before a retry (default: 30s; doubles each time, at most 30 min, plus up to 30 s).",
     ),
     JobField(
-        name="no_retry_over", kind=kinds.optional(kinds.DURATION, word="none"), default=None,
+        name="no_retry_over", kind=optional(kinds.DURATION, word="none"), default=None,
         attribute="no_retry_over_s", wr="no_retry_over_walltime",
         help="Do not retry an attempt that ran longer than this.",
     ),
@@ -29,7 +30,7 @@ FIELDS: Final = (
         comment="reason codes; None: all where a retry can help, except walltime",
         help="Retry only attempts that ended for one of these reasons: exit, signal, memory, time, walltime, "
         "disk, "
-        "lost, not_found, output_file (default: all but walltime, if another attempt can help).",
+        "lost, not_found, output_file, provision (default: all but walltime, if another attempt can help).",
     ),
     JobField(
         name="pipefail", kind=kinds.FLAG, default=False, flags=("--pipefail/--no-pipefail",), run=True,
@@ -66,7 +67,7 @@ FIELDS: Final = (
         fixed=("who may enter a job is fixed when it is added", ADD_ANEW),
     ),
     JobField(
-        name="checkpoint", kind=kinds.optional(kinds.POSITIVE_DURATION, word="none"), default=None,
+        name="checkpoint", kind=optional(kinds.POSITIVE_DURATION, word="none"), default=None,
         attribute="checkpoint_s", run=True,
         comment="it gets `signal` this long before its walltime ends",
         help="Send --signal this long before the walltime is over, and before a preemption.",
@@ -75,5 +76,22 @@ FIELDS: Final = (
         name="signal", kind=kinds.SIGNAL, default="", run=True, view="checkpoint_signal",
         comment="asks for a checkpoint; empty: USR2",
         help="The signal that asks the job for a checkpoint (default: USR2).",
+    ),
+    JobField(
+        name="provision", kind=kinds.PROVISION, default="", number=8, label="provision",
+        comment="what its machines must be made into before it begins; empty: nothing",
+        help="Prepare its machines first: what the provision command of each node is given or, on nodes without "
+        "one, a command that runs there. Takes whole hosts.",
+    ),
+    JobField(
+        name="reserve", kind=choice("always", "onfail", "onabort"), default="", number=9, label="reserve",
+        comment="when it keeps its machines after the run; empty: never",
+        help="Keep its machines for --reserve-for after the run: always, onfail (it failed) or onabort (it was "
+        "ended: walltime, memory, lost, gang). Never after a kill.",
+    ),
+    JobField(
+        name="reserve_for", kind=optional(kinds.POSITIVE_DURATION, word="none"), default=None, number=10,
+        attribute="reserve_for_s", label="reserve for",
+        help="How long --reserve keeps its machines.",
     ),
 )  # fmt: skip

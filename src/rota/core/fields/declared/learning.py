@@ -6,6 +6,7 @@ from typing import Final
 
 from rota.core.fields import kinds
 from rota.core.fields.field import JobField
+from rota.core.fields.kind_builders import choice, optional
 
 FIELDS: Final = (
     JobField(
@@ -14,18 +15,18 @@ FIELDS: Final = (
         help="Learning group: jobs with similar needs (default: the program's name).",
     ),
     JobField(
-        name="override", kind=kinds.choice("no", "higher", "always"), default="", label="override",
+        name="override", kind=choice("no", "higher", "always"), default="", label="override",
         comment="empty: higher for `given` fields, no for the others",
         help="Which amounts count: the learned ones (no), the higher of learned and given (higher), or the "
         "given ones "
         "(always). Without it, given amounts are lower bounds, and the others are learned.",
     ),
     JobField(
-        name="input_bytes", kind=kinds.optional(kinds.BYTES), default=None, in_spec=False,
+        name="input_bytes", kind=optional(kinds.BYTES), default=None, in_spec=False,
         help="Size of the input, used to predict what the job needs; a plain number is bytes.",
     ),
     JobField(
-        name="input_file", kind=kinds.optional(kinds.PATH), default=None, in_spec=False,
+        name="input_file", kind=optional(kinds.PATH), default=None, in_spec=False,
         help="File whose size is that of the input.",
         doc="path of a file, from the job's directory, whose size is that of the input",
         fixed=("its size was taken when the job was added", "give input_bytes"),

@@ -6,6 +6,7 @@ from typing import Final
 
 from rota.core.fields import kinds
 from rota.core.fields.field import ADD_ANEW, JobField
+from rota.core.fields.kind_builders import count, optional
 from rota.plan.size import CORE
 
 #: Sizes of one host: in specifications together, as `size`.
@@ -27,7 +28,7 @@ SIZES: Final = (
         help="Expected duration; a job that runs longer is not killed (default: 1h).",
     ),
     JobField(
-        name="gpus", kind=kinds.count(0, 1024), default=0, in_spec=False,
+        name="gpus", kind=count(0, 1024), default=0, in_spec=False,
         help="GPUs (default: 0).",
     ),
 )  # fmt: skip
@@ -45,7 +46,7 @@ FIELDS: Final = (
         help="Only resources with these properties: gpu='YES' and mem_gb >= 64.",
     ),
     JobField(
-        name="walltime", kind=kinds.optional(kinds.POSITIVE_DURATION, word="none"), default=None, view="",
+        name="walltime", kind=optional(kinds.POSITIVE_DURATION, word="none"), default=None, view="",
         attribute="walltime_s", run=True,
         help="Hard limit on the duration, if --request has none (default: none).",
     ),
@@ -59,7 +60,7 @@ FIELDS: Final = (
         wr="limit_grps",
     ),
     JobField(
-        name="priority", kind=kinds.count(0, 255), default=0,
+        name="priority", kind=count(0, 255), default=0,
         help="0 to 255, higher first (default: 0).", wr="priority", wr_alike=True,
     ),
     JobField(
@@ -72,10 +73,16 @@ FIELDS: Final = (
         help="Queue (default: 'default').",
     ),
     JobField(
-        name="at", kind=kinds.optional(kinds.MOMENT, word="none"), default=None, flags=("-r", "--at"),
+        name="at", kind=optional(kinds.MOMENT, word="none"), default=None, flags=("-r", "--at"),
         comment="start of an advance reservation",
         help="Reserve the resources for this time: 2026-11-16T08:00 (local, or with a zone), now+10m or "
         "@1700000000.",
         fixed=("a reservation is granted when the job is added, and never moved", ADD_ANEW),
+    ),
+    JobField(
+        name="pool", kind=kinds.POOL, default="", number=1, view="asked_pool", label="pool asked",
+        comment="where it must run; empty: in the first pool with room",
+        help="Where to run: local, nodes, or a pool of the site, see 'rota pool list' (default: the first with "
+        "room).",
     ),
 )  # fmt: skip

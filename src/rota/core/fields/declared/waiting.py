@@ -6,17 +6,18 @@ from typing import Final
 
 from rota.core.fields import kinds
 from rota.core.fields.field import ADD_ANEW, JobField
+from rota.core.fields.kind_builders import optional
 
 _ELEMENT: Final = ("a job stays the element that it is", "add another array")
 _WAITS: Final = ("what a job waits for is fixed when it is added", ADD_ANEW)
 
 FIELDS: Final = (
     JobField(
-        name="array", kind=kinds.optional(kinds.ARRAY), default=None, in_spec=False, fixed=_ELEMENT,
+        name="array", kind=optional(kinds.ARRAY), default=None, in_spec=False, fixed=_ELEMENT,
         help="Make each command an array of jobs: 1-100, 0-99:2, 1,3,7-9; append %5 to run at most five at once.",
     ),
     JobField(
-        name="array_file", kind=kinds.optional(kinds.PATH), default=None, in_spec=False, fixed=_ELEMENT,
+        name="array_file", kind=optional(kinds.PATH), default=None, in_spec=False, fixed=_ELEMENT,
         help="One job per line of this file; the line is appended to the command, and --array selects lines.",
         doc="path of a file with the parameters of one job on each line, without blank lines and lines that "
         "begin with "

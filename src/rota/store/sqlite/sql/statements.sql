@@ -129,6 +129,20 @@ ON CONFLICT (name) DO UPDATE SET declaration = excluded.declaration;
 -- Limits that were withdrawn.
 DELETE FROM limits WHERE name IN (SELECT value FROM json_each(?));
 
+-- name: upsert_intents
+-- Runners that delegated pools were asked for: new, or changed.
+INSERT INTO intents (name, pool, need, seconds, ticket, key, engine_id, state, withdrawn, runner, asked_at)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
+       value ->> 8, value ->> 9, value ->> 10
+FROM json_each(?) WHERE true
+ON CONFLICT (name) DO UPDATE
+SET key = excluded.key, engine_id = excluded.engine_id, state = excluded.state, withdrawn = excluded.withdrawn,
+    runner = excluded.runner;
+
+-- name: remove_intents
+-- Runners of delegated pools of which nothing is left.
+DELETE FROM intents WHERE name IN (SELECT value FROM json_each(?));
+
 -- name: upsert_site
 -- Records of the site that are new, or have another value.
 WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
@@ -298,11 +312,11 @@ ON CONFLICT (minute) DO UPDATE SET
 -- Minutes that are too long ago.
 DELETE FROM minutes WHERE minute < ?;
 
--- name: insert_host_states
--- What hosts do from some moment on.
+-- name: insert_machine_rows
+-- What machines are from some moment on.
 WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
-INSERT OR REPLACE INTO host_states (host, at, state)
-SELECT v ->> 0, v ->> 1, v ->> 2 FROM r;
+INSERT OR REPLACE INTO machine_history (host, at, condition, usage, state)
+SELECT v ->> 0, v ->> 1, v ->> 2, v ->> 3, v ->> 4 FROM r;
 
 -- name: upsert_meta
 -- Small facts about the deployment.
@@ -311,6 +325,10 @@ INSERT INTO meta (key, value)
 SELECT v ->> 0, v ->> 1
 FROM r WHERE true
 ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- name: remove_meta
+-- Facts that are not known any more.
+DELETE FROM meta WHERE key IN (SELECT value FROM json_each(?));
 
 -- name: keep_highest_job
 -- Before jobs are removed: their ids are never given out again.
@@ -438,14 +456,20 @@ SELECT key, value FROM meta;
 -- For the snapshot.
 SELECT name, declaration FROM limits;
 
+-- name: all_intents
+-- Runners that delegated pools were asked for.
+SELECT name, pool, need, seconds, ticket, key, engine_id, state, withdrawn, runner, asked_at FROM intents ORDER BY name;
+
 -- name: all_site
 -- For the snapshot.
 SELECT kind, name, value FROM site_records;
 
--- name: last_host_states
--- For the snapshot: what each host did last.
-SELECT h.host, h.state, h.at FROM (SELECT host, max(at) AS at FROM host_states GROUP BY host) AS l
-CROSS JOIN host_states AS h ON h.host = l.host AND h.at = l.at WHERE h.state <> 'gone';
+-- name: last_machine_rows
+-- For the snapshot: the open row of each machine that is not gone.
+SELECT h.host, h.at, h.condition, h.usage, h.state
+FROM (SELECT host, max(at) AS at FROM machine_history GROUP BY host) AS l
+CROSS JOIN machine_history AS h ON h.host = l.host AND h.at = l.at
+WHERE NOT (h.condition = 'removed' AND h.state = 'unknown');
 
 -- name: accounts_between
 -- The sums of the hours from the first up to the second, all in one JSON value. What began earlier and goes on is
@@ -481,17 +505,34 @@ WHERE a.outcome IS NULL AND a.started_at IS NOT NULL;
 SELECT json_group_array(json_array(minute, json_array(started, complete, failed, cancelled, wait_us, run_us)))
 FROM (SELECT * FROM minutes WHERE minute >= ? ORDER BY minute);
 
--- name: host_states_between
--- What hosts (an empty name: all) did in a span of time, each beginning with what it did before; one JSON value.
+-- name: machine_hosts
+-- Every machine with a history, as one JSON value: from name to name by the index, without reading the rows between.
+WITH RECURSIVE found(host) AS (
+    SELECT min(host) FROM machine_history
+    UNION ALL
+    SELECT (SELECT min(host) FROM machine_history WHERE host > found.host) FROM found WHERE found.host IS NOT NULL)
+SELECT json_group_array(host) FROM found WHERE host IS NOT NULL;
+
+-- name: machine_rows_of_host
+-- The same as `machine_rows_between` for one machine, by the index.
 WITH w(name, since, until) AS (SELECT ?, ?, ?)
-SELECT json_group_array(json_array(host, at, state)) FROM (
-    SELECT host, at, state FROM w CROSS JOIN host_states
+SELECT json_group_array(json_array(host, at, condition, usage, state)) FROM (
+    SELECT host, at, condition, usage, state FROM w CROSS JOIN machine_history
+    WHERE host = name AND at < until
+      AND at >= ifnull((SELECT max(at) FROM machine_history WHERE host = name AND at <= since), since)
+    ORDER BY at);
+
+-- name: machine_rows_between
+-- What machines (an empty name: all) were in a span of time, each beginning with its row before; one JSON value.
+WITH w(name, since, until) AS (SELECT ?, ?, ?)
+SELECT json_group_array(json_array(host, at, condition, usage, state)) FROM (
+    SELECT host, at, condition, usage, state FROM w CROSS JOIN machine_history
     WHERE (name = '' OR host = name) AND at > since AND at < until
     UNION ALL
-    SELECT h.host, h.at, h.state
-    FROM (SELECT host, max(at) AS at FROM w CROSS JOIN host_states
+    SELECT h.host, h.at, h.condition, h.usage, h.state
+    FROM (SELECT host, max(at) AS at FROM w CROSS JOIN machine_history
           WHERE (name = '' OR host = name) AND at <= since GROUP BY host) AS l
-    CROSS JOIN host_states AS h ON h.host = l.host AND h.at = l.at
+    CROSS JOIN machine_history AS h ON h.host = l.host AND h.at = l.at
     ORDER BY 1, 2);
 
 -- name: points
