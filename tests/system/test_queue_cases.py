@@ -214,13 +214,15 @@ def test_the_end_of_a_job_that_ran_while_the_manager_was_killed_is_recorded_once
 
 def test_after_a_crash_delays_keep_their_time_failed_stays_failed_and_no_core_is_given_twice(alone: Queue) -> None:
     failed, delayed = alone.put("exit 1", retries=0), alone.put("exit 1", retries=1, backoff="10m")
-    runs = alone.put(alone.waits_for("crash"), cpus=8)
+    # Once it is seen to run, only a job whose end is known lets the delayed one be expected after it.
+    runs = alone.put(alone.waits_for("crash"), cpus=8, time="5m")
     held = alone.put("true", after=[runs])
     alone.ok("hold", str(held))
     alone.until("failed", failed)
     alone.until("delayed", delayed)
     alone.until("running", runs)
-    due = alone.look(delayed).expected_start
+    due = wait_until(lambda: alone.look(delayed).expected_start, "it is expected")
+    assert due > alone.look(delayed).submitted_at + timedelta(minutes=10)
     alone.kill_manager()
     alone.start()
     assert alone.states_of(failed, delayed, runs, held) == ["failed", "delayed", "running", "held"]
