@@ -13,7 +13,7 @@ from rota.core.jobs.explain import why
 from rota.core.jobs.outcome import Outcome
 from rota.core.machines import provision_records as p
 from rota.core.machines.faulty_runs import FaultyRuns
-from rota.core.machines.provision_steps import provisions_of
+from rota.core.machines.provisioned_machines import provisions_of
 from rota.core.states import State
 from rota.manager.views import nodes
 from tests.core.machine import LOST_AFTER_S

@@ -13,7 +13,7 @@ from rota.core.jobs.explain import why
 from rota.core.jobs.outcome import Outcome
 from rota.core.machines import provision_records as p
 from rota.core.machines.machine_events import MachineSet
-from rota.core.machines.provision_steps import phase_at, provisions_of
+from rota.core.machines.provisioned_machines import phase_at, provisions_of
 from rota.core.states import State
 from rota.errors import BadInput, Denied, NeverFits
 from rota.manager.views import nodes

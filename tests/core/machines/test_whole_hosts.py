@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rota.core.jobs.explain import why
-from rota.core.machines.provision_steps import provisions_of
+from rota.core.machines.provisioned_machines import provisions_of
 from rota.core.states import State
 from rota.plan.size import Size
 from tests.core.machines.test_provisioning import Lab, agent, lab, state

@@ -14,6 +14,8 @@ from rota.core.machines.provisioning import ProvisionLimits
 
 #: The name of the preparation.
 PROVISION: Final = "provision"
+#: Key of `Changes.meta` for `StoredProvisioning`.
+STORED: Final = "provisioning"
 #: Lengths that are remembered of each kind, and kinds.
 _KEPT: Final = 9
 _MOST_KINDS: Final = 1000

@@ -1,11 +1,6 @@
-"""The steps of provisioning in the engine: a lease is withheld until the machines of its job are ready.
-
-What is known of each machine is stored with the attempt (`Given.provisions`).
-"""
+"""The steps of provisioning in the engine: a lease is withheld until the machines of its job are ready."""
 
 from __future__ import annotations
-
-from typing import Final
 
 import msgspec
 
@@ -24,80 +19,21 @@ from rota.core.machines.machine_states import Usage
 from rota.core.machines.machine_use import set_phase
 from rota.core.machines.provision_records import (
     PROVISION,
+    STORED,
     Provisions,
     RunProvision,
-    SendErrand,
     SendProvision,
     StopProvision,
     StoredProvisioning,
 )
+from rota.core.machines.provisioned_machines import away_deploy_host, deployer, provisions_of
 from rota.core.machines.provisioning import DONE, INSTALLING, WAITING
 from rota.core.site.manager_pause import starts_nothing
 from rota.core.states import State
 from rota.core.turn import Turn
-from rota.core.world import Runner, World, move
+from rota.core.world import World, move
 from rota.plan.placement.given import Given, Provision
 from rota.units import about_duration
-
-#: Key of `Changes.meta` for `StoredProvisioning`.
-STORED: Final = "provisioning"
-
-
-def provisions_of(job: Job) -> tuple[Provision, ...]:
-    """The machines of a leased job that are, or were, made ready for it."""
-    given = job.lease.given if job.lease is not None else None
-    return given.provisions if given is not None else ()
-
-
-def phase_at(world: World, host: str) -> str:
-    """`waiting` or `installing`, if this machine is being made ready for a job; else empty."""
-    found = world.find(Provisions)
-    for id in found.jobs if found is not None else ():
-        for each in provisions_of(world.jobs[id]):
-            if each.host == host and not provisioning.is_over(each):
-                return each.phase
-    return ""
-
-
-def waits_for_deploy_hosts(world: World) -> dict[str, str]:
-    """Machines that wait to be made ready, and the deploy hosts without a living agent for which they wait."""
-    found, waits = world.find(Provisions), {}
-    for id in found.jobs if found is not None else ():
-        for each in provisions_of(world.jobs[id]):
-            if away := away_deploy_host(world, (each,)):
-                waits[each.host] = away
-    return waits
-
-
-def ticket_host(world: World, ticket: str) -> str:
-    """The machine that owns the ticket with this hash; empty: none."""
-    found = world.find(Provisions)
-    for id in found.jobs if found is not None and ticket else ():
-        for each in provisions_of(world.jobs[id]):
-            if each.ticket == ticket and not provisioning.is_over(each):
-                return each.host
-    return ""
-
-
-def is_provisioning(job: Job, attempt: int, token: int) -> bool:
-    """Is this the token of a command by which an agent makes a machine of this attempt ready?"""
-    return job.attempt == attempt and any(
-        (each.here or each.via) and each.token == token for each in provisions_of(job)
-    )
-
-
-def is_errand(world: World, lease: tuple[int, int, int]) -> bool:
-    """Is this a command that a deploy host has for a machine, which may be ready by now, or even free again?"""
-    state = world.find(Provisions)
-    return state is not None and state.errands.get(lease[2], (0, 0, ""))[:2] == lease[:2]
-
-
-def is_awaited(world: World, host: str) -> bool:
-    """May this machine be silent because it is being provisioned?"""
-    return bool(phase_at(world, host))
-
-
-# ------------------------------------------------------------------ begin
 
 
 def is_wanted(_world: World, job: Job, given: Given | None) -> bool:
@@ -150,13 +86,6 @@ def _deploy_host(world: World, host: str) -> str:
     return deploy_host if _command(world, host) and deploy_host != host else ""
 
 
-def deployer(world: World, each: Provision) -> Runner | None:
-    """The agent of the deploy host for this machine, if it lives."""
-    runner = world.runners.get(world.runner_at.get(each.via, ""))
-    lives = runner is not None and runner.connected and not runner.silent and not runner.leaving
-    return runner if lives else None
-
-
 def _agent(world: World, host: str) -> tuple[str, int]:
     """Boot id and process of the agent of this machine."""
     runner = world.runners.get(world.runner_at.get(host, ""))
@@ -183,29 +112,9 @@ def ask(world: World, turn: Turn, job: Job, each: Provision) -> None:
         turn.effects.append(SendProvision(runner, [job], job.attempt, each.token, limit_s))
 
 
-def ask_anew(world: World, turn: Turn, job: Job, each: Provision, *, at_once: bool = True) -> None:
-    """The deploy host does not have the command of a machine any more, or never had it: it gets it again. What is
-    heard of the former one does not count."""
-    again = msgspec.structs.replace(each, token=new_token(turn), ticket="")
-    _put(world, turn, job, _with(provisions_of(job), each, again))
-    if at_once:
-        ask(world, turn, job, again)
-
-
-def take_ticket(world: World, turn: Turn, job: Job, each: Provision, ticket: str) -> None:
-    """There is a ticket for the command of a machine: have the deploy host run it."""
-    state = world.use(Provisions)
-    state.asked.discard(each.token)
-    runner = deployer(world, each)
-    if each.via and not each.ticket and runner is not None:
-        _put(world, turn, job, _with(provisions_of(job), each, msgspec.structs.replace(each, ticket=ticket)))
-        state.sent(each.token, (job.id, job.attempt, each.host))
-        order = command_for(world, job, each)
-        turn.effects.append(SendErrand(runner.id, job, order, state.limits.installing_s))
-
-
-def _with(made: tuple[Provision, ...], old: Provision, new: Provision) -> tuple[Provision, ...]:
-    return tuple(new if each.host == old.host else each for each in made)
+def keep(world: World, turn: Turn, job: Job, new: Provision) -> None:
+    """Store what changed about one machine of a job."""
+    _put(world, turn, job, tuple(new if each.host == new.host else each for each in provisions_of(job)))
 
 
 def _put(world: World, turn: Turn, job: Job, made: tuple[Provision, ...]) -> None:
@@ -229,25 +138,18 @@ def say_why(world: World, job: Job) -> None:
     job.reason = Reason(PROVISION, said)
 
 
-def away_deploy_host(world: World, made: tuple[Provision, ...]) -> str:
-    """The deploy host without a living agent that one of these waits for; empty: none does."""
-    away = (each.via for each in made if each.via and each.phase == WAITING and deployer(world, each) is None)
-    return next(away, "")
-
-
 def change(world: World, turn: Turn, job: Job, old: Provision, new: Provision) -> None:
     """Go on from a change of one machine: perhaps all are ready."""
     if new != old:
-        made = _with(provisions_of(job), old, new)
-        _put(world, turn, job, made)
-        if all(each.phase == DONE for each in made):
+        keep(world, turn, job, new)
+        if all(each.phase == DONE for each in provisions_of(job)):
             all_ready(world, turn, job)
 
 
 def all_ready(world: World, turn: Turn, job: Job) -> None:
     """All machines of a job are ready: prepare whatever follows, unless nothing may start now."""
     if starts_nothing(world):
-        return  # `provision_feature` tries again
+        return  # the timer of the feature tries again
     state, made = world.use(Provisions), provisions_of(job)
     took = provisioning.provision_s(made, turn.wall)
     state.learn(job.spec.provision, took)

@@ -1,7 +1,7 @@
 """Runs the provision commands of nodes on the manager's host, or has the agent of the deploy host run them, keeps
 their output, and answers `rota node ready`.
 
-It decides nothing: `core.machines.provision_feature` does. A command runs once its beginning and the hash of its
+It decides nothing: `core.machines.provision_steps` does. A command runs once its beginning and the hash of its
 ticket are on disk. A command that an earlier manager has started is ended before it is run again.
 """
 
@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from rota.core.effects import Effect
-from rota.core.machines.provision_feature import ask_again
 from rota.core.machines.provision_records import (
     BeginProvision,
     KeepProvisionOutput,
@@ -37,7 +36,8 @@ from rota.core.machines.provision_records import (
     StopProvision,
     TicketMade,
 )
-from rota.core.machines.provision_steps import is_provisioning
+from rota.core.machines.provision_restart import ask_again
+from rota.core.machines.provisioned_machines import is_provisioning
 from rota.core.machines.provisioning import ProvisionLimits
 from rota.errors import BadInput, Denied, NotFound
 from rota.manager.feature import FeatureService, ManagerFeature, Perform, Serve, Services

@@ -18,7 +18,7 @@ from rota.core.jobs.command import length
 from rota.core.jobs.job import Job
 from rota.core.jobs.report_groups import first_of
 from rota.core.machines.provision_records import SendProvision
-from rota.core.machines.provision_steps import is_provisioning
+from rota.core.machines.provisioned_machines import is_provisioning
 from rota.core.states import State
 from rota.core.submit.spec_library import Library
 from rota.core.world import World

@@ -13,7 +13,7 @@ from rota.core import events
 from rota.core.attempts.leases import Finished
 from rota.core.events import TicketClaim
 from rota.core.machines.nodes import check_facts
-from rota.core.machines.provision_steps import is_errand, is_provisioning
+from rota.core.machines.provisioned_machines import is_errand, is_provisioning
 from rota.core.machines.runners import SETTLED_ACK
 from rota.core.world import Runner, World
 from rota.errors import Denied

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from rota.core.events import TicketClaim
-from rota.core.machines.provision_steps import ticket_host
+from rota.core.machines.provisioned_machines import ticket_host
 from rota.core.machines.ticket_binding import ticket_grants
 from rota.core.machines.ticket_grants import TicketGrant
 from rota.core.world import World

@@ -13,7 +13,7 @@ from rota.core.machines.hold_records import KeptMachines, kept_machines
 from rota.core.machines.hosts import agents, away_word, counted_cores
 from rota.core.machines.machine_now import machine_now, since_of
 from rota.core.machines.machine_states import Condition, MachineState, NodeState, Usage, machine_state
-from rota.core.machines.provision_steps import waits_for_deploy_hosts
+from rota.core.machines.provisioned_machines import waits_for_deploy_hosts
 from rota.core.machines.sleep_and_wake import WORDS
 from rota.core.world import World
 from rota.manager.views.limits import view as limits_view
