@@ -11,6 +11,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +48,15 @@ def _methods(kind: type) -> list[str]:
 
 def _calls(function: str) -> Iterator[ast.Call]:
     for path in Path(rota.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_bytes())):
+        text = path.read_bytes()
+        if function.encode() not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == function:
                 yield node
 
 
+@cache
 def names() -> dict[str, Any]:
     return {
         "commands": _command_line(),
