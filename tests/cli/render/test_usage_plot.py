@@ -22,7 +22,7 @@ from rota.cli.render.usage_parts import (
     parts,
     windows_of,
 )
-from rota.cli.render.usage_plot import plot, shares
+from rota.cli.render.usage_plot import plot, shares, window_for
 from rota.pictures.rendering import rendered_bars
 from rota.pictures.stacked import Panel, Stack, StackedBars
 from rota.wire.usage_views import MachineUsageRow, MachineUsageView
@@ -127,3 +127,10 @@ def test_a_key_without_rows_has_no_time() -> None:
     empty = MachineUsageView(since=START, until=START + DAY, rows=[], machines={"a": 1}, edges=edges)
     assert by_key(empty) == {"a": {}}
     assert plot(windows_of(empty), ChartStyle(width=40), names={})[0].split()[1:] == ["-"]
+
+
+@pytest.mark.parametrize(
+    ("days", "window"), [(1, "day"), (31, "day"), (32, "week"), (217, "week"), (218, "month")]
+)
+def test_a_plot_of_a_longer_time_has_a_bar_for_each_week_or_month(days: int, window: str) -> None:
+    assert window_for(days * 86_400.0) == window

@@ -1,4 +1,4 @@
-"""How machines spent their time as text: a stacked bar for each day. Pure."""
+"""How machines spent their time as text: a stacked bar for each day, week or month. Pure."""
 
 from __future__ import annotations
 
@@ -25,6 +25,16 @@ _SIGNS: Final = {
 }
 _LEAST: Final = 10  #: columns of a bar
 _SHARE: Final = 6  #: columns of `100 %`, with a gap
+#: Bars of one key that can be read together.
+_MOST_BARS: Final = 31
+_DAY_S: Final = 86_400.0
+
+
+def window_for(seconds: float) -> str:
+    """The default window of a plot of so long a time: the shortest with at most 31 bars, or month."""
+    if seconds <= _MOST_BARS * _DAY_S:
+        return "day"
+    return "week" if seconds <= _MOST_BARS * 7 * _DAY_S else "month"
 
 
 def plot(keys: Mapping[str, Sequence[Window]], look: ChartStyle, *, names: Mapping[str, str]) -> list[str]:

@@ -74,6 +74,15 @@ def test_a_plot_has_a_bar_for_each_day(used: Deployment) -> None:
     assert "busy" in lines[-1]
 
 
+def test_a_year_fits_on_a_screen_unless_days_are_asked_for(used: Deployment) -> None:
+    def bars(*args: str) -> int:
+        lines = used.ok("usage", "--plot", "--last", "365d", *args, env=used.env | {"TZ": "UTC"}).splitlines()
+        return lines.index("") - 1
+
+    assert bars() in (12, 13)
+    assert bars("--window", "day") in (365, 366)
+
+
 def test_pictures_are_written_whole(used: Deployment, tmp_path: Path) -> None:
     for name, start in (("u.svg", b"<?xml"), ("u.png", b"\x89PNG")):
         assert used.ok("usage", "--by", "host", "-o", str(tmp_path / name)) == f"drawn into {tmp_path / name}\n"

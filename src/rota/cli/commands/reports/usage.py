@@ -30,7 +30,7 @@ _MOST_PLOTS: Final = 50
     help="Group rows by host (default), group (of machines) or a property; without it, plots show all together.",
 )  # fmt: skip
 @click.option("--csv", is_flag=True, help="Print comma-separated values, with the state of the node.")
-@click.option("--plot", is_flag=True, help="Draw stacked bars, one for each day.")
+@click.option("--plot", is_flag=True, help="Draw stacked bars, one for each day, week or month.")
 @click.option(
     "-o", "--output", "picture", metavar="FILE", shell_complete=files,
     help="Draw the bars into this file: .svg or .png.",
@@ -38,7 +38,7 @@ _MOST_PLOTS: Final = 50
 @click.option(
     "--window", metavar="WINDOW",
     help="Length of a window of --csv and plots: hour, day, week, month, or a duration such as 36h "
-    "(default: day in plots, else all in one).",
+    "(default: all in one; in plots the shortest of day, week and month with at most 31 bars).",
 )  # fmt: skip
 def usage(
     call: Invocation,
@@ -82,7 +82,7 @@ def usage(
         from rota.errors import BadInput
 
         raise BadInput("--by: it is empty", hint="use host, group or a property")
-    window = window or ("day" if draws else "")
+    window = window or (_window_of_plot(first, end) if draws else "")
     with call.connect_to_read() as client:
         view = client.machine_usage(
             since=first, until=end, hosts=names, by=key, window=window, zone=_zone() if window else ""
@@ -112,6 +112,16 @@ def _hosts(words: tuple[str, ...]) -> list[str]:
     from rota.plan.language.hostlist import expand
 
     return expand(",".join(words)) if words else []
+
+
+def _window_of_plot(first: float | None, end: float | None) -> str:
+    import time
+
+    from rota.cli.render.usage_plot import window_for
+
+    now = time.time()
+    end = now if end is None else min(end, now)
+    return "day" if first is None else window_for(end - first)
 
 
 def _zone() -> str:
