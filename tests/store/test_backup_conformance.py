@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from rota.core.recovery.restored_leases import RESTORED_AT, RESTORED_LEASES
 from rota.core.site.manager_pause import PAUSED, YES
 from rota.errors import BadInput, EnvironmentFault, NotFound, StoreRefused
 from rota.store.base import Store
+from rota.store.home.adopt import adopt
 from rota.store.home.backup import back_up
 from rota.store.home.restore import Restoration, Restored
 from rota.store.opening import closed_store, default_url, open_store
@@ -200,3 +202,30 @@ def test_a_restore_that_is_given_up_changes_nothing(
     with Restoration(other, target, replace=False, url=other_url) as restoration:
         assert restoration.found.jobs == 3
     assert not closed_store(other_url).exists()
+
+
+def test_a_store_becomes_that_of_another_deployment_and_doubts_its_leases(
+    store: Store, home: Path, url: str
+) -> None:
+    store.commit(a_world())
+    store.commit(changes(meta={"deployment": "d1"}))
+    store.close()
+    done = adopt(home, copy=True, url=url)
+    assert (done.before, done.doubted) == ("d1", [2])
+    again = open_store(url)
+    meta = again.load().meta
+    assert meta["deployment"] == done.id
+    assert json.loads(meta[RESTORED_LEASES]) == [[2, 1]]
+    assert again.events(2)[-1].kind == "restored"
+    again.close()
+
+
+def test_a_moved_store_keeps_its_deployment(store: Store, home: Path, url: str) -> None:
+    store.commit(a_world())
+    store.commit(changes(meta={"deployment": "d1"}))
+    store.close()
+    done = adopt(home, copy=False, url=url)
+    assert (done.id, done.before, done.doubted) == ("d1", "d1", [])
+    again = open_store(url)
+    assert RESTORED_LEASES not in again.load().meta
+    again.close()

@@ -306,6 +306,25 @@ class Restoring(Protocol):
         """Remove the copy, if it was not put in place. Safe to call twice."""
 
 
+class Adopting(Protocol):
+    """A store that was checked, and that is about to be taken into a deployment."""
+
+    deployment: str  #: to which it belongs so far; empty: none
+
+    def check_unchanged(self) -> None:
+        """Refuse a store that was changed since it was closed. Raises `StoreRefused`."""
+
+    def accept_changes(self) -> None:
+        """From now on, changes since it was closed are no reason to refuse it. Raises `OSError`."""
+
+    def make_copy(self, *, deployment: str, at: str, origin: str, kind: str) -> list[int]:
+        """Make it the store of a new deployment. Its leases are marked for the next manager as those of its
+        `origin`, which is of this `kind`; returns their jobs. Raises `StoreRefused`."""
+
+    def close(self) -> None:
+        """Let go of it. Safe to call twice."""
+
+
 class ClosedStore(Protocol):
     """A store that nothing has open. The caller holds the lock of its home, except for `check_backup`."""
 
@@ -323,3 +342,6 @@ class ClosedStore(Protocol):
 
     def restoring(self, file: Path) -> Restoring:
         """Check a backup and copy it, so that it can be put in place. Raises `RotaError`."""
+
+    def adopting(self) -> Adopting:
+        """Check it, so that it can be taken into a deployment. Raises `NotFound`, `StoreRefused` or `OSError`."""

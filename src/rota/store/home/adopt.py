@@ -10,11 +10,9 @@ import contextlib
 import fcntl
 import os
 import shutil
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -22,17 +20,7 @@ from rota.errors import BadInput, EnvironmentFault, NotFound
 from rota.store.home import identity
 from rota.store.home.backup import utc_now
 from rota.store.home.home_lock import HomeLock
-from rota.store.sqlite import page_sums
-from rota.store.sqlite.database import (
-    DATABASE,
-    check_closed,
-    check_file,
-    check_log,
-    check_version,
-    damaged,
-    deployment_in,
-)
-from rota.store.sqlite.restore import mark_leases
+from rota.store.opening import closed_store, default_url
 
 #: What a copy must not inherit: credentials, and the original's runners with their attempts.
 _OF_THE_ORIGINAL: Final = ("tls", "tokens", "runners")
@@ -48,40 +36,32 @@ class Adopted(Struct, frozen=True):
     doubted: list[int]  #: jobs whose attempts belong to the original
 
 
-def adopt(home: Path, *, copy: bool) -> Adopted:
+def adopt(home: Path, *, copy: bool, url: str = "") -> Adopted:
     """Make the directory the home of its own deployment or, with `copy`, of a new one. No manager may be running.
+    `url`: where the store of the home is, if not in the usual place.
 
     Raises `StoreRefused`, `NotFound` or `EnvironmentFault`.
     """
-    path = home / DATABASE
-    if not home.is_dir() or not os.path.lexists(path):
+    store = closed_store(url or default_url(home))
+    if not store.exists():
         raise NotFound(f"there is no database in {home}", hint="is ROTA_HOME (or --home) the right one?")
-    check_file(path)
     lock = HomeLock(home)
     try:
-        check_log(home)
-        with closing(
-            sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None)
-        ) as database:
-            check_version(database, path)
-            before, doubted, found = deployment_in(database), [], identity.read(home)
+        with closing(store.adopting()) as adopting:
+            before, doubted, found = adopting.deployment, [], identity.read(home)
             if found is None or found.id == before:
-                check_closed(home)  # else another's was put there, of which nothing is written down
-            page_sums.forget(home)
+                adopting.check_unchanged()  # else another's was put there, of which nothing is written down
+            adopting.accept_changes()
             if copy:
                 id = os.urandom(8).hex()
                 _let_go(home)
                 origin = f"the home of deployment {before}, of which this one is a copy"
-                doubted = mark_leases(
-                    database, at=utc_now(), origin=origin, kind="a copied home", facts={"deployment": id}
-                )
+                doubted = adopting.make_copy(deployment=id, at=utc_now(), origin=origin, kind="a copied home")
             else:
                 id = before or (found.id if found else os.urandom(8).hex())
         for name in _TRACES[:2]:
             (home / name).unlink(missing_ok=True)
         identity.write(home, id)
-    except sqlite3.Error as error:
-        raise damaged(path, error) from None
     except OSError as error:
         raise EnvironmentFault(f"{home} cannot be changed: {error.strerror}", hint="check the disk") from None
     finally:

@@ -128,6 +128,9 @@ class ClosedMemory:
     def restoring(self, file: Path) -> MemoryRestoring:
         return MemoryRestoring(self._named, self._name, _read_backup(file))
 
+    def adopting(self) -> MemoryAdopting:
+        return MemoryAdopting(self._tables())
+
     def _tables(self) -> MemoryTables:
         if not self.exists():
             raise NotFound(f"there is no store in memory named '{self._name}'", hint="open it first")
@@ -141,14 +144,14 @@ class MemoryRestoring:
         self._named = named
         self._name = name
         self._copy = tables
-        self._leases = sorted(key for key, row in tables.attempts.items() if row.outcome is None)
+        leases = _leases(tables)
         live = sum(job.state not in TERMINAL for job in tables.jobs.values())
         self.deployment = tables.meta.get("deployment", "")
         self.found = Found(
             made_at=tables.meta.get(_BACKED_UP_AT, ""),
             jobs=len(tables.jobs),
-            waiting=max(0, live - len(self._leases)),
-            leased=[job for job, _ in self._leases],
+            waiting=max(0, live - len(leases)),
+            leased=[job for job, _ in leases],
             next_job=max(tables.highest_job, *tables.jobs, 0) + 1,
             paused=tables.meta.get(PAUSED) == YES,
         )
@@ -160,16 +163,49 @@ class MemoryRestoring:
             generation = max(generation, int(replaced.meta.get("generation", 0)))
             kept = f"{self._name}.before-restore-{at}"
             self._named[kept] = replaced
-        leases = msgspec.json.encode(self._leases).decode()
-        copy.meta |= {RESTORED_AT: at, RESTORED_FROM: "", RESTORED_LEASES: leases}
+        _mark_leases(copy, at=at, origin=f"the backup of {self.found.made_at}")
         copy.meta |= {"generation": str(generation), "deployment": deployment}
         if pause:
             copy.meta[PAUSED] = YES
-        text = f"from the backup of {self.found.made_at}; what became of this attempt since is unknown"
-        now = datetime.now(UTC).timestamp()
-        copy.events += [EventRow(now, job, number, "restored", text) for job, number in self._leases]
         self._named[self._name] = copy
         return kept and f"memory:{kept}"
 
     def close(self) -> None:
         """Does nothing: there is no file to remove."""
+
+
+class MemoryAdopting:
+    """An `Adopting` of a store in memory, whose changes since it was closed nobody can see."""
+
+    def __init__(self, tables: MemoryTables) -> None:
+        self._tables = tables
+        self.deployment = tables.meta.get("deployment", "")
+
+    def check_unchanged(self) -> None:
+        """Does nothing."""
+
+    def accept_changes(self) -> None:
+        """Does nothing."""
+
+    def make_copy(self, *, deployment: str, at: str, origin: str, kind: str) -> list[int]:
+        leased = _mark_leases(self._tables, at=at, origin=origin, kind=kind)
+        self._tables.meta["deployment"] = deployment
+        return leased
+
+    def close(self) -> None:
+        """Does nothing: nothing is open."""
+
+
+def _leases(tables: MemoryTables) -> list[tuple[int, int]]:
+    return sorted(key for key, row in tables.attempts.items() if row.outcome is None)
+
+
+def _mark_leases(tables: MemoryTables, *, at: str, origin: str, kind: str = "") -> list[int]:
+    """Record for the next manager that the leases are stale; returns their jobs."""
+    leases = _leases(tables)
+    encoded = msgspec.json.encode(leases).decode()
+    tables.meta |= {RESTORED_AT: at, RESTORED_FROM: kind, RESTORED_LEASES: encoded}
+    text = f"from {origin}; what became of this attempt since is unknown"
+    now = datetime.now(UTC).timestamp()
+    tables.events += [EventRow(now, job, number, "restored", text) for job, number in leases]
+    return [job for job, _number in leases]

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from rota.store.base import BackedUp, Progress
 from rota.store.sqlite import restore
+from rota.store.sqlite.adopting import SqliteAdopting
 from rota.store.sqlite.backup import copy_database, failure
 from rota.store.sqlite.database import DATABASE, check_file, deployment_in
 
@@ -39,3 +40,6 @@ class ClosedSqlite:
 
     def restoring(self, file: Path) -> restore.SqliteRestoring:
         return restore.SqliteRestoring(self._home, file)
+
+    def adopting(self) -> SqliteAdopting:
+        return SqliteAdopting(self._home)
