@@ -62,7 +62,10 @@ class PipelinePictures:
     async def _list(self, peer: Peer, ask: m.ListElements) -> None:
         session = self._find(peer, ask.session)
         if not 0 < ask.limit <= _PAGE_MAX or ask.offset < 0:
-            raise BadInput(f"'limit' must be between 1 and {_PAGE_MAX:,}, and 'offset' not negative")
+            raise BadInput(
+                f"'limit' must be between 1 and {_PAGE_MAX:,}, and 'offset' not negative",
+                hint="ask for a page at a time",
+            )
         if ask.state and ask.state not in STATES:
             raise BadInput(f"'{ask.state[:40]}' is no state of an element", hint=f"use {', '.join(STATES)}")
         taken = self._take(session)
