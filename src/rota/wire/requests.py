@@ -280,10 +280,6 @@ class GetNode(Message, frozen=True, tag="node"):
     host: str
 
 
-#: Requests that only read sums.
-AskSums = GetAccounts | GetUsage | GetHistory | ListNodes | GetNode | GetMachineUsage
-
-
 class Watch(Message, frozen=True, tag="watch"):
     """Stream `Progress` until every selected job is settled; then a `Reply` with `Settled`."""
 

@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from rota.errors import Bug
-
 
 class Condition(StrEnum):
     """What a machine may be used for. The words are stored and shown: never change them."""
@@ -91,19 +89,9 @@ GONE: Final = MachineState(_C.REMOVED, _U.IDLE, _N.UNKNOWN)
 
 
 def machine_state(condition: Condition, usage: Usage, state: NodeState) -> MachineState:
-    """A checked combination. A usage that the condition cannot have counts as idle."""
+    """A combination of the table. A usage that the condition cannot have counts as idle."""
     allowed = USAGES[condition]
     return MachineState(condition, usage if usage in allowed else _U.IDLE, state)
-
-
-def check_machine_state(it: MachineState) -> None:
-    """Raise `Bug` unless the table has this combination."""
-    try:
-        found = Usage(it.usage) in USAGES[Condition(it.condition)] and NodeState(it.state) in NodeState
-    except ValueError:
-        found = False
-    if not found:
-        raise Bug(f"no machine can be {it.condition}, {it.usage} and {it.state}")
 
 
 def schedulable(condition: Condition, state: NodeState) -> bool:

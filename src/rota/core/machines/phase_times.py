@@ -25,10 +25,6 @@ class PhaseTimes(Struct, frozen=True):
     hold_s: float
     phase: str = ""
 
-    @property
-    def total_s(self) -> float:
-        return self.wait_s + self.provision_s + self.execute_s + self.hold_s
-
 
 def phase_times(
     *,
