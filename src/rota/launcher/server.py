@@ -19,10 +19,11 @@ from rota.launcher import messages as m
 from rota.launcher.ahead import Ahead
 from rota.launcher.door import SECRET, SOCKET, Door
 from rota.launcher.ending import Ending
-from rota.launcher.frames import MOST, MOST_FIRST, Broken, Channel
+from rota.launcher.frames import MOST, Broken
 from rota.launcher.holdings import Holdings, Process
 from rota.launcher.inside import InsideLauncher
 from rota.launcher.log import LOG, say, say_exception
+from rota.launcher.pending_connections import Agent, PendingConnections
 from rota.launcher.process import status_of
 from rota.launcher.pump import Pump
 from rota.launcher.starts import Starts, intent_of
@@ -31,14 +32,8 @@ from rota.launcher.starts import Starts, intent_of
 _REAPED: Final = 256
 #: An agent that lets this much pile up unread is taken for dead.
 _MOST_UNSENT: Final = 64 << 20
-#: Connections that have not proved who they are, and how long they may take.
-_STRANGERS: Final = 8
-_PROOF_S: Final = 10.0
 _SIGINFO: Final = 128
-_NEVER: Final = float("inf")
 _LEAVING: Final = m.NotStarted(True, "the launcher is leaving"), ()
-
-Agent = Channel[m.FromAgent]
 
 
 class Server:
@@ -65,14 +60,14 @@ class Server:
         self._poll.register(self._signals, select.EPOLLIN)
         self._agent: Agent | None = None
         self._agent_lags = False  #: does something wait until it can be sent?
-        self._strangers: dict[int, tuple[Agent, float, bool]] = {}  #: until when each may prove who it is
+        self._pending = PendingConnections(self._poll, self._door)
         self._alone_since = time.monotonic()
         self._orphan_after_s = 0.0
         self._more_to_reap = False
         self._leaving = self._killing = False
         self._gone = False
         first.setblocking(False)
-        self._meet(first, inherited=True)
+        self._pending.add(first, inherited=True)
 
     def run(self) -> None:
         while not self._gone:
@@ -99,9 +94,11 @@ class Server:
             elif fd == self._door.listener.fileno():
                 sock = self._door.accept()
                 if sock is not None:
-                    self._meet(sock, inherited=False)
-            elif fd in self._strangers:
-                self._hear(fd)
+                    self._pending.add(sock, inherited=False)
+            elif fd in self._pending:
+                agent = self._pending.hear(fd)
+                if agent is not None:
+                    self._attached(agent)
             elif events:
                 self._poll.unregister(fd)
         if reap or self._more_to_reap:
@@ -112,7 +109,7 @@ class Server:
         self._tick(time.monotonic())
 
     def _due(self) -> float:
-        due = min((until for _, until, _ in self._strangers.values()), default=_NEVER)
+        due = self._pending.due()
         if self._agent is None or self._killing:
             due = min(due, self._ending.due())
             orphaned_at = self._alone_since + self._orphan_after_s
@@ -121,9 +118,7 @@ class Server:
         return due
 
     def _tick(self, now: float) -> None:
-        for fd, (stranger, until, _) in list(self._strangers.items()):
-            if now >= until:
-                self._dismiss(fd, stranger)
+        self._pending.close_overdue(now)
         if self._agent is None or self._killing:
             orphaned = self._killing or now >= self._alone_since + self._orphan_after_s
             self._ending.tick(now, orphaned=orphaned)
@@ -133,7 +128,7 @@ class Server:
 
     def _consider_leaving(self, orphaned: bool) -> None:
         """Exit when nothing is left to look after, or no agent will ask for what is."""
-        if self._holdings.by_pid or (self._holdings.tasks and not orphaned) or self._strangers:
+        if self._holdings.by_pid or (self._holdings.tasks and not orphaned) or self._pending:
             return
         self._inside.rest()
         if self._inside.children():
@@ -151,39 +146,6 @@ class Server:
             pass  # what an agent has to settle stays, and what it did not make
 
     # -------------------------------------------------------------- agents come and go
-
-    def _meet(self, sock: socket.socket, *, inherited: bool) -> None:
-        while len(self._strangers) >= _STRANGERS:
-            self._dismiss(*next((fd, each[0]) for fd, each in self._strangers.items()))
-        channel = Channel(sock, m.decode_from_agent, takes_fds=False, most=MOST_FIRST)
-        self._strangers[channel.fileno()] = channel, time.monotonic() + _PROOF_S, inherited
-        self._poll.register(channel.fileno(), select.EPOLLIN)
-
-    def _dismiss(self, fd: int, stranger: Agent) -> None:
-        del self._strangers[fd]
-        self._poll.unregister(fd)
-        stranger.close()
-
-    def _hear(self, fd: int) -> None:
-        """A connection introduces itself."""
-        stranger, _, inherited = self._strangers[fd]
-        try:
-            said = stranger.receive()
-            if not said:
-                return
-            objection = "it must introduce itself first, and wait"
-            if isinstance(said[0], m.Attach) and len(said) == 1:
-                objection = self._door.objection(said[0], inherited=inherited)
-            if objection:
-                stranger.send(m.Unwelcome(objection))
-        except Broken as why:
-            objection = str(why)
-        if objection:
-            say(f"a connection is refused: {objection}")
-            self._dismiss(fd, stranger)
-            return
-        del self._strangers[fd]
-        self._attached(stranger)
 
     def _attached(self, agent: Agent) -> None:
         if self._agent is not None:
