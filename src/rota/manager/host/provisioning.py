@@ -11,17 +11,14 @@ import asyncio
 import contextlib
 import logging
 import os
-import re
-import selectors
 import signal
 import socket
 import subprocess
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from rota.core.effects import Effect
 from rota.core.machines.provision_records import (
@@ -42,6 +39,7 @@ from rota.core.machines.provisioning import ProvisionLimits
 from rota.errors import BadInput, Denied, NotFound
 from rota.manager.feature import FeatureService, ManagerFeature, Perform, Serve, Services
 from rota.manager.host.errand_work import errand_work
+from rota.manager.host.provision_output import MOST, copy_output, kept_outputs, open_private, path_of, prune
 from rota.manager.output.outputs import SegmentFiles
 from rota.manager.peers.ownership import restricted
 from rota.manager.peers.peer import Peer
@@ -53,10 +51,7 @@ log = logging.getLogger("rota.manager")
 
 #: Commands that run at once.
 _AT_ONCE: Final = 64
-#: Bytes kept of what one command prints, and sent to a client.
-_KEPT: Final = 1 << 20
-#: Output that is older is removed, looked for so often.
-_KEEP_S: Final = 30 * 86400.0
+#: Old output is looked for so often.
 _PRUNE_S: Final = 3600.0
 #: Characters of the last line in an error.
 _REPORTED: Final = 300
@@ -110,7 +105,7 @@ class Provisioner(FeatureService):
         if now >= self._prune_at:
             self._prune_at = now + _PRUNE_S
             if self._directory.is_dir():
-                threading.Thread(target=_prune, args=(self._directory,), daemon=True).start()
+                threading.Thread(target=prune, args=(self._directory,), daemon=True).start()
 
     def close(self) -> None:
         """The manager stops: end the commands. The next manager runs them again."""
@@ -144,11 +139,10 @@ class Provisioner(FeatureService):
             ticket_file.write(self._path(order, "ticket"), self._ticket(order, secret))
         except Exception as error:
             wrong = f"its ticket cannot be written: {error}"
-        ref = {"job": order.job, "attempt": order.attempt, "host": order.host, "token": order.token}
         if wrong:
             self._tell(lambda: self._over(order, wrong))
         else:
-            self._tell(lambda: self._happened(ProvisionBegan(**ref, ticket=ticket_file.digest(secret))))  # type: ignore[arg-type]
+            self._tell(lambda: self._happened(ProvisionBegan(**_about(order), ticket=ticket_file.digest(secret))))
 
     def _ticket(self, order: RunProvision, secret: str) -> ticket_file.Ticket:
         return ticket_file.Ticket(
@@ -161,17 +155,16 @@ class Provisioner(FeatureService):
     def _make_ticket(self, order: RunProvision) -> None:
         """Make a ticket for a command that the deploy host will run. It is kept in memory until it is sent."""
         secret = ticket_file.new_secret()
-        ref = {"job": order.job, "attempt": order.attempt, "host": order.host, "token": order.token}
         try:
             content = ticket_file.content(self._ticket(order, secret))
         except Exception as error:
             wrong = f"its ticket cannot be made: {error}"
-            self._tell(lambda: self._happened(ProvisionEnded(**ref, wrong=wrong)))  # type: ignore[arg-type]
+            self._tell(lambda: self._happened(ProvisionEnded(**_about(order), wrong=wrong)))
             return
 
         def made() -> None:
             self._tickets[order.token] = content
-            self._happened(TicketMade(**ref, ticket=ticket_file.digest(secret)))  # type: ignore[arg-type]
+            self._happened(TicketMade(**_about(order), ticket=ticket_file.digest(secret)))
 
         self._tell(made)
 
@@ -202,7 +195,7 @@ class Provisioner(FeatureService):
         }
         pid_file = self._path(order, "pid")
         try:
-            with _private(self._path(order, "log")) as output:
+            with open_private(self._path(order, "log")) as output:
                 process = command.process = subprocess.Popen(
                     ["/bin/sh", "-c", order.command],
                     stdin=subprocess.DEVNULL,
@@ -215,7 +208,7 @@ class Provisioner(FeatureService):
                 private_files.write(pid_file, f"{process.pid} {identity.start_of(process.pid)}".encode())
                 if command.stopped:
                     _end(command)
-                last = _copy(process, output)
+                last = copy_output(process, output)
         except OSError as error:
             why = f"it cannot be run: {error.strerror}"
             self._tell(lambda: self._over(order, why))
@@ -233,8 +226,7 @@ class Provisioner(FeatureService):
         if command is not None and not command.stopped:
             if wrong:
                 log.warning("provision_cmd of %s for job %d: %s", order.host, order.job, wrong)
-            ref = {"job": order.job, "attempt": order.attempt, "host": order.host, "token": order.token}
-            self._happened(ProvisionEnded(**ref, wrong=wrong))  # type: ignore[arg-type]
+            self._happened(ProvisionEnded(**_about(order), wrong=wrong))
         self._go_on()
 
     def _stop(self, effect: StopProvision) -> None:
@@ -254,7 +246,7 @@ class Provisioner(FeatureService):
         self._go_on()
 
     def _path(self, order: RunProvision, kind: str) -> Path:
-        return self._directory / f"{order.job}-{order.attempt}-{_file_name(order.host)}.{kind}"
+        return path_of(self._directory, order.job, order.attempt, order.host, kind)
 
     def _off_loop(self, call: Callable[[], None]) -> None:
         threading.Thread(target=call, name="provision", daemon=True).start()
@@ -267,16 +259,16 @@ class Provisioner(FeatureService):
 
     def _keep(self, effect: KeepProvisionOutput) -> None:
         outcome = effect.outcome
-        path = self._directory / f"{effect.job}-{effect.attempt}-{_file_name(effect.host)}.log"
+        path = path_of(self._directory, effect.job, effect.attempt, effect.host, "log")
 
         def keep() -> None:
             files = SegmentFiles(self._services.home.output)
             try:
                 private_files.make_directory(self._directory)
-                with _private(path) as output:
+                with open_private(path) as output:
                     for stream, length in ((1, outcome.out_len), (2, outcome.err_len)):
                         if length:
-                            output.write(files.all_of(outcome, stream, offset=0, length=min(length, _KEPT)))
+                            output.write(files.all_of(outcome, stream, offset=0, length=min(length, MOST)))
             except OSError as error:
                 log.warning("the output of provisioning %s cannot be kept: %s", effect.host, error)
             finally:
@@ -299,57 +291,19 @@ class Provisioner(FeatureService):
             raise NotFound(f"there is no job {job}", hint="list them with 'rota jobs'")
         if restricted(peer) and row[0].user != peer.user:
             raise Denied(f"job {job} belongs to {row[0].user}", hint="ask its owner")
-        found = await self._services.readers.read(lambda: _outputs(self._directory, job, message.attempt))
+        found = await self._services.readers.read(lambda: kept_outputs(self._directory, job, message.attempt))
         self._services.turns.answer(peer.asker(message.n), found)
+
+
+def _about(order: RunProvision) -> dict[str, Any]:
+    """The fields by which the engine knows what an event is about."""
+    return {"job": order.job, "attempt": order.attempt, "host": order.host, "token": order.token}
 
 
 def _reachable(address: str) -> str:
     """The address of the manager as others may reach it: by the name of its host if it listens everywhere."""
     host, _, port = address.rpartition(":")
     return f"{socket.gethostname()}:{port}" if host in ("0.0.0.0", "[::]", "::") else address
-
-
-def _outputs(directory: Path, job: int, attempt: int) -> list[tuple[int, str, bytes]]:
-    """(attempt, machine, output) of machines that were provisioned for a job, of its latest attempt or this."""
-    found: dict[int, list[tuple[int, str, bytes]]] = {}
-    for path in sorted(directory.glob(f"{job}-*-*.log")) if directory.is_dir() else ():
-        number, host = path.name.removesuffix(".log").split("-", 2)[1:]
-        if number.isdigit() and attempt in (0, int(number)):
-            with contextlib.suppress(OSError):
-                found.setdefault(int(number), []).append((int(number), host, path.read_bytes()[:_KEPT]))
-    return found[max(found)] if found else []
-
-
-def _copy(process: subprocess.Popen[bytes], output: IO[bytes]) -> str:
-    """Copy what a command prints until it ends, though others may keep its pipe open. Returns the last line."""
-    assert process.stdout is not None
-    pipe = process.stdout.fileno()
-    os.set_blocking(pipe, False)
-    kept, tail, open_ = 0, b"", True
-    with selectors.DefaultSelector() as selector:
-        selector.register(pipe, selectors.EVENT_READ)
-        while True:
-            ended = process.poll() is not None
-            if open_ and selector.select(0 if ended else 0.2):
-                data = os.read(pipe, 1 << 16)
-                open_ = bool(data)
-                if kept < _KEPT:
-                    output.write(data[: _KEPT - kept])
-                    output.flush()
-                kept += len(data)
-                tail = (tail + data)[-4096:]
-                continue
-            if ended:
-                break
-            if not open_:
-                process.wait()
-    process.stdout.close()
-    lines = tail.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1].strip() if lines else ""
-
-
-def _private(path: Path) -> IO[bytes]:
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
 
 
 def _end(command: _Command) -> None:
@@ -367,18 +321,6 @@ def _end_leftover(path: Path) -> None:
         if start_time and identity.lives(pid, start_time):
             os.killpg(pid, signal.SIGKILL)
     path.unlink(missing_ok=True)
-
-
-def _file_name(host: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._]", "_", host)
-
-
-def _prune(directory: Path) -> None:
-    oldest = time.time() - _KEEP_S
-    for path in directory.glob("*.log"):
-        with contextlib.suppress(OSError):
-            if path.stat().st_mtime < oldest:
-                path.unlink()
 
 
 def _make(services: Services) -> Provisioner:
