@@ -294,6 +294,35 @@ def test_retrying_an_ended_gang_brings_it_back_whole() -> None:
     assert m.states(web, db) == [RUNNING, RUNNING]
 
 
+@pytest.mark.parametrize("simple", [False, True])
+def test_members_of_an_ended_gang_that_are_retried_one_by_one_begin_together(simple: bool) -> None:
+    m = lab(2, simple=simple)
+    first, second = (m.add(name).added[0] for name in ("first", "second"))
+    web, db = add(m, "web", "db")
+    m.do("kill", web)
+    assert m.states(web, db) == [State.CANCELLED] * 2
+    m.do("retry", web)
+    m.do("retry", db)
+    m.end(first)
+    assert m.states(web, db) == [READY, READY]
+    m.end(second)
+    assert m.states(web, db) == [RUNNING, RUNNING]
+
+
+def test_a_member_that_is_retried_later_and_depends_on_a_job_keeps_the_other_waiting() -> None:
+    m = lab(2)
+    first, second = (m.add(name).added[0] for name in ("first", "second"))
+    web, db = add(m, "web", entries=[Entry("run g db", spec(gang="g", name="db"), waits_for(second))])
+    m.do("kill", web)
+    m.do("retry", web)
+    m.do("retry", db)
+    assert m.states(web, db) == [State.DEPENDENT] * 2
+    m.end(first)
+    assert m.states(web, db) == [State.DEPENDENT] * 2
+    m.end(second)
+    assert m.states(web, db) == [RUNNING, RUNNING]
+
+
 def test_a_failed_member_is_not_retried_while_others_run() -> None:
     m = lab(2)
     web, db = add(m, "web", "db", on_member_failure="keep")

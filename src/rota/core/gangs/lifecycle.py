@@ -54,6 +54,14 @@ def _unqueued(world: World, job: Job) -> bool:
     return True
 
 
+def _rejoin(world: World, _turn: Turn, job: Job) -> None:
+    """A member waits again. If others do so already, it begins with them: they are not offered without it."""
+    if job.spec.gang:
+        gang = gang_of(world, job)
+        withdraw(world, gang)
+        mark(world, gang)
+
+
 def _waits_with(world: World, job: Job) -> Iterable[int]:
     return gang_of(world, job).members if job.spec.gang else ()
 
@@ -176,4 +184,5 @@ FEATURE = Feature(
     attempt_over=_look_at_end,
     lease_dropped=_look,
     job_ended=_job_ended,
+    job_reopened=_rejoin,
 )
