@@ -20,7 +20,7 @@ from rota.plan.policy.limits import Limit
 from tests.core.machine import Entry, Machine, spec
 from tests.core.runners import ModelRunner
 from tests.core.test_properties import Histories, numbers
-from tests.dose import histories
+from tests.dose import half, histories
 
 requests = st.sampled_from(
     [
@@ -162,4 +162,4 @@ class WideHistories(Histories):
 
 
 TestWideHistories = WideHistories.TestCase
-TestWideHistories.settings = histories(40, steps=40)
+TestWideHistories.settings = histories(half(40), steps=40)

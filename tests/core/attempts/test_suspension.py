@@ -16,7 +16,7 @@ from rota.plan.size import Size
 from tests.core.machine import LOST_AFTER_S, Entry, Machine, spec
 from tests.core.test_planned_properties import PlannedHistories
 from tests.core.test_properties import numbers
-from tests.dose import histories
+from tests.dose import half, histories
 
 WHOLE = Size(cpus=400, time_s=600.0)
 
@@ -290,4 +290,4 @@ def test_an_attempt_that_ends_while_it_is_suspended_is_recorded_as_it_ended() ->
 
 
 TestSuspendedHistories = SuspendedHistories.TestCase
-TestSuspendedHistories.settings = histories(60, steps=50)
+TestSuspendedHistories.settings = histories(half(60), steps=50)

@@ -16,7 +16,7 @@ from tests.core import test_properties
 from tests.core.gangs.lab import lab
 from tests.core.machine import Entry, spec
 from tests.core.test_properties import numbers
-from tests.dose import half, histories
+from tests.dose import histories
 
 gang_specs = st.builds(
     lambda policy, retries, priority: {"on_member_failure": policy, "retries": retries, "priority": priority},
@@ -72,4 +72,4 @@ class GangHistories(test_properties.Histories):
 
 
 TestGangHistories = GangHistories.TestCase
-TestGangHistories.settings = histories(half(16), steps=50)
+TestGangHistories.settings = histories(16, steps=50)
