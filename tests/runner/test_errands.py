@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rota.launcher.trees import remove_file
 from rota.plan.size import Size
 from rota.runner.start import errands
 from rota.runner.start.environment import Catalogue
@@ -54,8 +55,8 @@ def test_the_ticket_is_in_a_private_file_named_by_its_variable_and_in_no_variabl
     path = Path(found["ROTA_TICKET"])
     assert path.read_bytes() == b"another"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert errands.remove_ticket(str(path)) == []
-    assert errands.remove_ticket(str(path)) == []
+    assert remove_file(str(path)) == []
+    assert remove_file(str(path)) == []
     assert not path.exists()
 
 

@@ -16,14 +16,3 @@ def write_nodefile(path: str, nodes: Iterable[tuple[str, int]]) -> None:
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
         file.writelines(f"{host}\n" * cores for host, cores in nodes)
-
-
-def remove_nodefile(path: str) -> list[str]:
-    """Remove it, if there is one; what went wrong, for the log."""
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        return [f"{path} could not be removed: {error}"]
-    return []

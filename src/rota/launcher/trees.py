@@ -1,4 +1,4 @@
-"""Trees of files that jobs have made: measured and removed. Links are never followed."""
+"""Trees of files that jobs have made: measured and removed, and single files. Links are never followed."""
 
 from __future__ import annotations
 
@@ -33,6 +33,17 @@ def usage(path: str) -> int:
                 if stat.S_ISDIR(seen.st_mode):
                     stack.append(entry.path)
     return total
+
+
+def remove_file(path: str) -> list[str]:
+    """Remove a file, if there is one; what went wrong, for the log."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        return [f"{path} could not be removed: {error}"]
+    return []
 
 
 def remove(path: str) -> list[str]:

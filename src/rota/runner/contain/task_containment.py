@@ -13,7 +13,7 @@ from collections.abc import Collection
 from rota.errors import BadInput
 from rota.launcher import procfs
 from rota.launcher.base import Begun
-from rota.launcher.nodefile import remove_nodefile
+from rota.launcher.trees import remove_file
 from rota.runner.contain.fence import Fence, signal_all
 from rota.runner.contain.fences import Fences, errand_name
 from rota.runner.contain.process_family import ProcessFamily
@@ -22,7 +22,6 @@ from rota.runner.log import say, say_all
 from rota.runner.loop import Loop
 from rota.runner.report.journal import Contained, Journal, Key
 from rota.runner.start.cores import ANY, Cores, Owner, Share
-from rota.runner.start.errands import remove_ticket
 from rota.runner.task import Seat, Task
 from rota.runner.task_table import TaskTable
 
@@ -254,9 +253,9 @@ class Containment:
         if task.scratch is not None:
             say_all(task.scratch.remove())
         if task.nodefile is not None:
-            say_all(remove_nodefile(task.nodefile))
+            say_all(remove_file(task.nodefile))
         if task.ticket is not None:
-            say_all(remove_ticket(task.ticket))
+            say_all(remove_file(task.ticket))
         self.take_back(task.key)
         if task.fence is not None and not task.fence.remove():
             self._garbage.append(task.fence)

@@ -15,7 +15,7 @@ from rota.core.attempts.leases import Finished
 from rota.core.jobs.outcome import Outcome
 from rota.launcher import procfs, scratch, trees
 from rota.launcher.base import Launcher
-from rota.launcher.nodefile import nodefile_path, remove_nodefile
+from rota.launcher.nodefile import nodefile_path
 from rota.runner import clock
 from rota.runner.contain import fences, process_mark, signals
 from rota.runner.contain.fence import Fence
@@ -23,7 +23,7 @@ from rota.runner.identity import PROGRESS, node_of
 from rota.runner.launch import launched
 from rota.runner.log import say, say_all
 from rota.runner.report import journal
-from rota.runner.start.errands import remove_ticket, ticket_path
+from rota.runner.start.errands import ticket_path
 
 GRACE_S = 5.0
 #: After this long without success the dead runner is left for later.
@@ -139,8 +139,8 @@ def settle(
             finished.append(lease.finished)
             continue
         ended = lease.ended
-        say_all(remove_nodefile(nodefile_path(scratch_root, lease.intent.job, lease.intent.attempt)))
-        say_all(remove_ticket(ticket_path(scratch_root, key)))
+        say_all(trees.remove_file(nodefile_path(scratch_root, lease.intent.job, lease.intent.attempt)))
+        say_all(trees.remove_file(ticket_path(scratch_root, key)))
         path, tmp = scratch.directories(scratch_root, lease.intent.job, lease.intent.attempt)
         say_all(trees.remove(tmp))
         if lease.intent.scratch if ended is None else ended.scratch_goes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from rota.launcher.trees import remove_file
 from rota.runner.report.journal import Key
 from rota.runner.start.own_variables import OF_ONE_JOB
 
@@ -17,21 +18,10 @@ def ticket_path(scratch_root: str, key: Key) -> str:
 def write_ticket(path: str, content: bytes) -> None:
     """Write it with mode 0600, into a new file of our own. Raises `OSError`."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    remove_ticket(path)  # the same lease was begun before
+    remove_file(path)  # the same lease was begun before
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
         file.write(content)
-
-
-def remove_ticket(path: str) -> list[str]:
-    """Remove it, if there is one; what went wrong, for the log."""
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        return [f"{path} could not be removed: {error}"]
-    return []
 
 
 def own_variables() -> bytes:
