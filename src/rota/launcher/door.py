@@ -93,6 +93,6 @@ def reachable(path: str) -> Iterator[str]:
 
 
 def secret_of(directory: str) -> bytes:
-    """Raises `OSError`."""
+    """The secret by which an agent attaches to the launcher of this directory. Raises `OSError`."""
     with open(f"{directory}/{SECRET}", "rb") as file:
         return file.read(_SECRET_BYTES)

@@ -139,7 +139,7 @@ class OwnChildren:
         return total
 
     def pids(self) -> set[int]:
-        """Zombies included."""
+        """The children, zombies included."""
         if self._fd < 0:
             return {seen.pid for seen in table().values() if seen.ppid == self._own}
         data = b""

@@ -25,7 +25,7 @@ class Pump:
         self.news: dict[tuple[int, int], None] = {}  #: streams of which the agent must be told
 
     def make(self) -> SpooledPipes:
-        """Raises `OSError`."""
+        """New pipes with spools, read from now on. Raises `OSError`."""
         try:
             pipes = self._made()
         except OSError:

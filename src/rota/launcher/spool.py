@@ -112,7 +112,7 @@ class SpooledPipes:
 
     @property
     def reading(self) -> tuple[int, int]:
-        """The reading ends."""
+        """The ends of both pipes that the launcher reads from."""
         return self.pipes.out, self.pipes.err
 
     @property
@@ -129,7 +129,7 @@ class SpooledPipes:
 
 
 def make_spools() -> tuple[Spool, Spool]:
-    """Raises `OSError`."""
+    """Empty spools for standard output and error. Raises `OSError`."""
     out = os.memfd_create("stdout")
     try:
         return Spool(out), Spool(os.memfd_create("stderr"))

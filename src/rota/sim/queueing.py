@@ -176,7 +176,7 @@ def _submit_gang(state: RunState, run: GangRun, members: list[RunRecord], now: f
 
 
 def over(record: RunRecord, become: State, reason: Waits | None, now: float | None = None) -> None:
-    """A job is over."""
+    """A job has ended, or never begins: record its last state and why."""
     record.state = become
     record.reason = reason
     record.end = now

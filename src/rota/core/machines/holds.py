@@ -155,7 +155,7 @@ def _store(world: World, turn: Turn) -> None:
 
 
 def _restore(world: World, restart: Restart) -> None:
-    """Load the holds."""
+    """Go on with the holds of the manager before."""
     text = restart.snapshot.meta.get(_STORED)
     for kept in msgspec.json.decode(text, type=list[KeptMachines]) if text else ():
         if kept.host not in world.capacity:

@@ -41,18 +41,12 @@ def is_wanted(_world: World, job: Job, given: Given | None) -> bool:
 
 
 def begin_provisioning(world: World, turn: Turn, job: Job) -> None:
+    """Have all machines of a job made ready, before its lease is sent."""
     lease = lease_of(job)
     assert lease.given is not None
     state = world.use(Provisions)
     hosts = [host for host, _cores in lease.given.nodes] or [world.runners[lease.runner].host]
-    made = tuple(
-        Provision(
-            host, turn.wall, new_token(turn), here=not _command(world, host),
-            boot_id=agent[0], pid=agent[1], via=_deploy_host(world, host),
-        )
-        for host in hosts
-        if (agent := _agent(world, host))
-    )  # fmt: skip
+    made = tuple(_asked_for(world, turn, host) for host in hosts)
     world.use(FaultyRuns)
     move(world, job, State.STARTING)
     state.jobs.add(job.id)
@@ -62,6 +56,12 @@ def begin_provisioning(world: World, turn: Turn, job: Job) -> None:
     keep_hosts(world, job, on=True)
     for each in made:
         ask(world, turn, job, each)
+
+
+def _asked_for(world: World, turn: Turn, host: str) -> Provision:
+    boot_id, pid = _agent(world, host)
+    here, via = not _command(world, host), _deploy_host(world, host)
+    return Provision(host, turn.wall, new_token(turn), here=here, boot_id=boot_id, pid=pid, via=via)
 
 
 def keep_hosts(world: World, job: Job, *, on: bool) -> None:

@@ -32,7 +32,7 @@ class RunnerStatus(Struct, frozen=True):
 
 
 class PoolStatus(Struct, frozen=True):
-    """One pool."""
+    """A delegated pool as users see it: its error, its groups of waiting jobs and its runners."""
 
     error: str | None
     groups: dict[Need, GroupStatus]

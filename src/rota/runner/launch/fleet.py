@@ -119,7 +119,7 @@ class Fleet(Launchers):
             launcher.flush()
 
     def _look_at(self, launcher: RemoteLauncher) -> None:
-        """Raises `OSError`."""
+        """Let go of a launcher that is dead, or that is not needed any more. Raises `OSError`."""
         tasks = [task for task in self._tasks.by_key.values() if task.launcher is launcher]
         if launcher.dead and not launcher.own:
             self.when_lost(launcher, tasks)
@@ -134,7 +134,7 @@ class Fleet(Launchers):
         return any(task.launcher is launcher for task in (*table.quiet, *table.released))
 
     def _started(self) -> RemoteLauncher:
-        """Raises `OSError`."""
+        """Another launcher, in a directory of its own. Raises `OSError`."""
         self._count += 1
         return start_launcher(directory_of(self._directory, self._epoch, self._count), self._epoch)
 

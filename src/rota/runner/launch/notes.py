@@ -105,7 +105,7 @@ class Unreadable(Exception):
 
 
 def decode(state: bytes) -> TaskNote:
-    """Raises `Unreadable`."""
+    """What an agent has noted of a task. Raises `Unreadable`."""
     try:
         note = _decode(state)
     except msgspec.MsgspecError as error:

@@ -172,7 +172,7 @@ class LeasesAhead:
                 self.take_back(task)
 
     def take_all_back(self) -> None:
-        """The rules change."""
+        """Hand over nothing under rules that no longer hold."""
         for task in list(self._tasks.ahead.values()):
             self.take_back(task)
 

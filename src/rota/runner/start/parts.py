@@ -138,7 +138,7 @@ class Parts:
             part.script = None  # it was over at once
 
     def _prepare(self, part: PartTask) -> None:
-        """Raises `OSError`."""
+        """Make the files and the fence of a part. Raises `OSError`."""
         job, attempt, _ = part.key
         allocation = part.order.allocation
         if allocation.nodes:
