@@ -6,7 +6,6 @@ import socket
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, NamedTuple
 
@@ -18,19 +17,14 @@ from rota.plan.site.node_facts import NodeFacts
 from rota.wire import messages as m
 from rota.wire import ticket_file
 from rota.wire.ticket_file import Ticket
-from tests.deployment import deployment, wait_until
+from tests.deployment import wait_until
 from tests.pools.guests import Front, Pretender, new_key
 
 
 @pytest.fixture(scope="module")
-def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
+def front(shared_front: Front) -> Front:
     """One deployment for all: each test has tickets of its own."""
-    with deployment(tmp_path_factory.mktemp("front"), local="off", touch_s="0.5s", grace="1s") as made:
-        found = Front(made)
-        try:
-            yield found
-        finally:
-            found.close()
+    return shared_front
 
 
 class Victim(NamedTuple):

@@ -15,29 +15,19 @@ from msgspec.structs import replace
 
 from rota.plan.need import Need
 from rota.wire.authority import Authority
-from tests.deployment import deployment, wait_until
+from tests.deployment import wait_until
 from tests.pools.guests import GROUP, NEED, Front
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
-    with deployment(tmp_path_factory.mktemp("front"), local="off", touch_s="0.5s", grace="1s") as made:
-        found = Front(made)
-        try:
-            yield found
-        finally:
-            found.close()
-
-
 @pytest.fixture
-def front(shared: Front) -> Iterator[Front]:
+def front(shared_front: Front) -> Iterator[Front]:
     """One deployment for all tests: each has tickets of its own, and leaves no job behind."""
-    yield shared
-    shared.end_runners()
-    left = shared.made.json("jobs")["jobs"]
+    yield shared_front
+    shared_front.end_runners()
+    left = shared_front.made.json("jobs")["jobs"]
     waiting = [str(job["id"]) for job in left if job["state"] not in ("complete", "failed", "cancelled", "lost")]
     if waiting:
-        shared.made.ok("kill", *waiting)
+        shared_front.made.ok("kill", *waiting)
 
 
 def test_a_runner_serves_its_group_ships_output_home_and_leaves_nothing_behind(front: Front) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rota.core.jobs.outcome import Outcome
 from rota.core.states import LEASED, State
 from tests.core.gangs.lab import add, lab, send
 from tests.core.machine import Machine
@@ -15,6 +16,16 @@ def whole(m: Machine, *ids: int) -> None:
     """All members hold something, or none does."""
     held = [id for id in ids if m.state(id) in LEASED]
     assert len(held) in (0, len(ids)), m.states(*ids)
+
+
+def deliver_in_turn(m: Machine, steps: int) -> None:
+    """Commit, and let one runner after the other hear one message and answer."""
+    for step in range(steps):
+        m.commit()
+        runner = list(m.runners.values())[step % 2]
+        runner.deliver(1)
+        runner.report()
+        m.hear(runner, 1)
 
 
 @pytest.mark.parametrize("steps", range(8))
@@ -50,18 +61,11 @@ def test_a_crash_while_a_gang_is_released(policy: str, steps: int) -> None:
     m = lab(2)
     web, db = add(m, "web", "db", on_member_failure=policy, retries=1)
     model, seat = m.running()[web]
-    from rota.core.jobs.outcome import Outcome
-
     started = model.busy[seat].started_at
     model.end(seat, Outcome(exit_code=1, started_at=started, ended_at=m.wall), m.wall)
     model.report()
     m.hear(model)
-    for step in range(steps):
-        m.commit()
-        runner = list(m.runners.values())[step % 2]
-        runner.deliver(1)
-        runner.report()
-        m.hear(runner, 1)
+    deliver_in_turn(m, steps)
     m.crash()
     m.heal()
     m.run_out()
@@ -85,12 +89,7 @@ def test_abba_one_of_two_gangs_starts_whole_and_then_the_other() -> None:
 def test_a_cancel_racing_with_placement_leaves_nothing_held(steps: int) -> None:
     m = lab(2)
     send(m, "web", "db")
-    for step in range(steps):
-        m.commit()
-        runner = list(m.runners.values())[step % 2]
-        runner.deliver(1)
-        runner.report()
-        m.hear(runner, 1)
+    deliver_in_turn(m, steps)
     m.do("kill", 2)
     assert m.state(2) is State.CANCELLED
     assert m.state(1) in (State.CANCELLED, State.FAILED)
