@@ -33,7 +33,7 @@ class PoolRunnerView(Struct, kw_only=True, gc=False):
 
 
 class PoolView(Struct, kw_only=True, gc=False):
-    """A pool: what waits there, and its runners."""
+    """One pool."""
 
     name: str
     engine: str
