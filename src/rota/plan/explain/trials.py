@@ -12,9 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from rota.plan.planner import passes, search
-from rota.plan.policy.quota_counters import QuotaCounter
 from rota.plan.policy.quota_rules import QuotaRule
-from rota.plan.policy.quotas import QuotaCounters
 from rota.plan.reasons import Waits
 from rota.plan.schedule.plan import Plan
 from rota.plan.schedule.plan_entry import SUSPENDED, Option, PlanEntry
@@ -56,7 +54,7 @@ class CauseTrial:
         self._ask, self._after = self.entry.ask, self.entry.after
         self._site, self._ledger = self.plan.site, self.plan.ledger
         self._reserved, self._limits = self.plan.reserved, self.plan.limits
-        self._shapes = self.plan.shapes
+        self._shapes, self._quotas = self.plan.shapes, self.plan.quotas
         self._others = [other for other in self.plan.entries.values() if self._holds(other)]
         self._close()
         self._slots = self._held(self._others)  #: of all trials in which they keep their places
@@ -74,8 +72,8 @@ class CauseTrial:
 
     def rules(self) -> list[QuotaRule]:
         """The quotas that count this job."""
-        counted = self.plan.quotas and self.entry.counted
-        return [rule for counter in counted.counters for rule in counter.rules] if counted else []
+        quotas, counted = self._quotas, self.entry.counted
+        return [] if quotas is None or counted is None else quotas.rules_of(counted)
 
     def limits(self) -> list[str]:
         """The limits of the site that it takes."""
@@ -108,10 +106,11 @@ class CauseTrial:
         if len(left) < len(self._others) or site is not self._site:
             plan.slots, plan.ledger = self._held(left), self._kept(left)
         plan.bounds = {}
+        plan.quotas = self._quotas
         search.ready(plan, entry)
         entry.everywhere = {name: units for name, units in entry.everywhere.items() if name not in limits}
-        if entry.counted is not None and rules:
-            entry.counted = _counted_without(entry.counted, rules)
+        if self._quotas is not None and entry.counted is not None and rules:
+            plan.quotas = self._quotas.lifting(entry.counted, rules)
         if WALLTIME in gone:
             entry.options = tuple(
                 Option(shape, its if hard or length is None else length, True)
@@ -162,13 +161,3 @@ class CauseTrial:
 
 def _is_gone(other: PlanEntry, gone: tuple[str, ...], jobs: frozenset[int] | None) -> bool:
     return JOBS in gone and (jobs is None or other.id in jobs)
-
-
-def _counted_without(counted: QuotaCounters, rules: tuple[QuotaRule, ...]) -> QuotaCounters | None:
-    counters: list[QuotaCounter] = []
-    for counter in counted.counters:
-        if left := tuple(rule for rule in counter.rules if rule not in rules):
-            other = copy(counter)
-            other.rules = left
-            counters.append(other)
-    return QuotaCounters(tuple(counters), counted.hour_sets) if counters else None

@@ -93,8 +93,7 @@ def _meet(plan: Plan, entry: PlanEntry, other: PlanEntry) -> bool:
     if entry.home == other.home and entry.resources & other.resources and not may_share(entry.ask, other.ask):
         return True
     if entry.counted is not None and other.counted is not None:
-        ours = set(map(id, entry.counted.counters))
-        if any(id(counter) in ours for counter in other.counted.counters):
+        if not set(entry.counted.counters).isdisjoint(other.counted.counters):
             return True
     if entry.everywhere.keys() & other.everywhere.keys():
         return True

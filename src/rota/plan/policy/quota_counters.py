@@ -6,6 +6,8 @@ again from there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
 from math import inf
 from typing import Final, NamedTuple
 
@@ -48,6 +50,13 @@ class QuotaCounter:
                 self.steps.setdefault(JOBS, StepFunction())
             if rule.area != NO_LIMIT and not rule.set:
                 self.steps.setdefault(HOURS, StepFunction())
+
+    def without(self, rules: Sequence[QuotaRule]) -> QuotaCounter:
+        """The same holdings under its other rules; if it has none, an empty counter."""
+        left = tuple(rule for rule in self.rules if rule not in rules)
+        new = copy(self) if left else QuotaCounter(())
+        new.rules = left
+        return new
 
     def last(self) -> float:
         """When the last of the counted jobs ends."""

@@ -41,9 +41,9 @@ _REMEMBERED: Final = 10_000
 
 
 class QuotaCounters(NamedTuple):
-    """The counters of one `QuotaSubject`: a handle for the methods of `Quotas`."""
+    """Which counters count one `QuotaSubject`: a handle for the methods of `Quotas`. It never changes."""
 
-    counters: tuple[QuotaCounter, ...]
+    counters: tuple[int, ...]  #: their places in the list of all
     hour_sets: frozenset[str]  #: rule sets that limit its resource-hours
 
 
@@ -90,7 +90,8 @@ class Quotas:
     _calendar: Calendar | None
     _rules: Mapping[Pattern, tuple[QuotaRule, ...]]
     _counted: dict[QuotaSubject, QuotaCounters | None]
-    _counters: dict[tuple[Pattern, Pattern], QuotaCounter]
+    _counters: list[QuotaCounter]
+    _places: dict[tuple[Pattern, Pattern], int]  #: pattern and names → the place of its counter
     #: (rule, resources, jobs, length) → no start within [from, to) is possible, even on an empty site
     _impossible: dict[tuple[QuotaRule, int, int, int], tuple[int, int]]
     spent: dict[Spent, int]  #: resources × microseconds
@@ -113,7 +114,7 @@ class Quotas:
             if (rule.resources, rule.jobs, rule.area) != (NO_LIMIT, NO_LIMIT, NO_LIMIT):
                 rules_of.setdefault(rule.pattern, []).append(rule)
         self._rules = {pattern: tuple(some) for pattern, some in rules_of.items()}
-        self._counted, self._counters, self._impossible, self.spent = {}, {}, {}, {}
+        self._counted, self._counters, self._places, self._impossible, self.spent = {}, [], {}, {}, {}
         self.newly_spent = False
 
     def without(self, names: AbstractSet[str]) -> Quotas:
@@ -124,8 +125,20 @@ class Quotas:
             for pattern, rules in self._rules.items()
         }
         new._rules = {pattern: rules for pattern, rules in kept.items() if rules}
-        new._counted, new._counters, new._impossible, new.spent = {}, {}, {}, {}
+        new._counted, new._counters, new._places, new._impossible, new.spent = {}, [], {}, {}, {}
         return new
+
+    def lifting(self, counted: QuotaCounters, rules: Sequence[QuotaRule]) -> Quotas:
+        """A view of the same in which these rules do not hold for such a job. Only for questions."""
+        new = copy(self)
+        new._counters = self._counters[:]
+        for at in counted.counters:
+            new._counters[at] = self._counters[at].without(rules)
+        return new
+
+    def rules_of(self, counted: QuotaCounters) -> list[QuotaRule]:
+        """The rules that count such a job."""
+        return [rule for at in counted.counters for rule in self._counters[at].rules]
 
     def counted(self, who: QuotaSubject) -> QuotaCounters | None:
         """The counters of such a job; None: no rule matches it."""
@@ -136,14 +149,14 @@ class Quotas:
             return found
 
     def _find_counters(self, who: QuotaSubject) -> QuotaCounters | None:
-        counters: list[QuotaCounter] = []
+        counters: list[int] = []
         hour_sets: set[str] = set()
         for pattern, rules in self._rules.items():
             for names in counters_of(pattern, who):
-                counter = self._counters.get((pattern, names))
-                if counter is None:
-                    counter = self._counters[pattern, names] = QuotaCounter(rules)
-                counters.append(counter)
+                at = self._places.setdefault((pattern, names), len(self._counters))
+                if at == len(self._counters):
+                    self._counters.append(QuotaCounter(rules))
+                counters.append(at)
                 hour_sets.update(rule.set for rule in rules if rule.set and rule.area != NO_LIMIT)
         return QuotaCounters(tuple(counters), frozenset(hour_sets)) if counters else None
 
@@ -151,16 +164,16 @@ class Quotas:
         self, members: Sequence[QuotaSubject | None]
     ) -> tuple[tuple[QuotaCounters, tuple[int, ...]], ...]:
         """The counters of a gang: for all that count the same members, these by their places."""
-        by_counter: dict[int, tuple[QuotaCounter, list[int]]] = {}
+        by_counter: dict[int, list[int]] = {}
         sets: frozenset[str] = frozenset()
         for at, who in enumerate(members):
             found = self.counted(who) if who is not None else None
             if found is not None:
                 sets |= found.hour_sets
                 for counter in found.counters:
-                    by_counter.setdefault(id(counter), (counter, []))[1].append(at)
-        groups: dict[tuple[int, ...], list[QuotaCounter]] = {}
-        for counter, places in by_counter.values():
+                    by_counter.setdefault(counter, []).append(at)
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for counter, places in by_counter.items():
             groups.setdefault(tuple(places), []).append(counter)
         return tuple((QuotaCounters(tuple(some), sets), places) for places, some in groups.items())
 
@@ -171,28 +184,30 @@ class Quotas:
     ) -> None:
         """Count a job, or a gang of so many, that holds so many resources during [start, end)."""
         held = QuotaHolding(resources, moment(start), moment(end), jobs)
-        if job in counted.counters[0].jobs:
+        counters = self._counters
+        if job in counters[counted.counters[0]].jobs:
             raise Bug(f"job {job} is counted in its quotas already")
-        for counter in counted.counters:
-            counter.jobs[job] = held
+        for at in counted.counters:
+            counters[at].jobs[job] = held
         self._count(counted, held, 1)
 
     def give(self, counted: QuotaCounters, job: int) -> None:
         """Count a job no longer."""
-        if job not in counted.counters[0].jobs:
+        counters = self._counters
+        if job not in counters[counted.counters[0]].jobs:
             raise Bug(f"job {job} is not counted in its quotas")
-        for counter in counted.counters:
-            held = counter.jobs.pop(job)
+        for at in counted.counters:
+            held = counters[at].jobs.pop(job)
         self._count(counted, held, -1)
 
     def _count(self, counted: QuotaCounters, held: QuotaHolding, times: int) -> None:
         resources, start, end, jobs = held
         amounts = {RESOURCES: resources, JOBS: jobs, HOURS: resources * (end - start)}
-        for counter in counted.counters:
-            for what, steps in counter.steps.items():
+        for at in counted.counters:
+            for what, steps in self._counters[at].steps.items():
                 steps.add(start, end, times * amounts[what])
         for occurrence in self._occurrences(start, end, counted.hour_sets):
-            _use(counted, occurrence, times * resources * occurrence.overlap(start, end))
+            self._use(counted, occurrence, times * resources * occurrence.overlap(start, end))
 
     def _pieces(self, start: int, end: int) -> list[CalendarPiece]:
         return self._calendar.pieces(start, min(end, start + HORIZON)) if self._calendar is not None else []
@@ -238,8 +253,18 @@ class Quotas:
             if (each.set, each.parts[0][0], each.parts[-1][1]) == (spent.set, spent.start, spent.end)
         ]
         for occurrence in found:
-            _use(counted, occurrence, area)
+            self._use(counted, occurrence, area)
         return bool(found)
+
+    def _use(self, counted: QuotaCounters, occurrence: Occurrence, area: int) -> None:
+        """Add to what is used of a period; `area` may be negative."""
+        for at in counted.counters:
+            areas = self._counters[at].areas
+            used = areas.get(occurrence, 0) + area
+            if used:
+                areas[occurrence] = used
+            else:
+                areas.pop(occurrence, None)
 
     # -- questions
 
@@ -248,8 +273,8 @@ class Quotas:
         at = moment(now)
         present = [occurrence for piece in self._pieces(at, at + 1) for occurrence in piece.occurrences]
         cells: dict[Pattern, list[tuple[Pattern, QuotaCounter]]] = {}
-        for (pattern, names), counter in self._counters.items():
-            cells.setdefault(pattern, []).append((names, counter))
+        for (pattern, names), place in self._places.items():
+            cells.setdefault(pattern, []).append((names, self._counters[place]))
         return [
             use_of(rule, cells.get(pattern, ()), running, present)
             for pattern, rules in self._rules.items()
@@ -259,12 +284,15 @@ class Quotas:
     def following(self, counted: QuotaCounters, after: float) -> float:
         """The next start or end of a job in the same counters."""
         first = moment(after)
-        moments = (each for counter in counted.counters for held in counter.jobs.values() for each in held[1:3])
+        moments = (each for held in self._holdings(counted) for each in held[1:3])
         return min((each / SECOND for each in moments if each > first), default=inf)
 
     def starts(self, counted: QuotaCounters) -> list[float]:
         """The starts of the jobs in the same counters."""
-        return [held.start / SECOND for counter in counted.counters for held in counter.jobs.values()]
+        return [held.start / SECOND for held in self._holdings(counted)]
+
+    def _holdings(self, counted: QuotaCounters) -> Iterator[QuotaHolding]:
+        return (held for at in counted.counters for held in self._counters[at].jobs.values())
 
     def refusal(
         self, counted: QuotaCounters, resources: int, start: float, end: float, *, jobs: int = 1
@@ -280,7 +308,7 @@ class Quotas:
         while again < inf:
             if again > furthest:
                 # After the last counted job only the calendar can still block it.
-                furthest = max(first, *(counter.last() for counter in counted.counters)) + HORIZON
+                furthest = max(first, *(self._counters[at].last() for at in counted.counters)) + HORIZON
                 if again > furthest:
                     break
             following = self._hit(counted, resources, jobs, int(again), length)
@@ -294,7 +322,8 @@ class Quotas:
         """The limit that blocks this start for longest."""
         worst: QuotaHit | None = None
         pieces: list[CalendarPiece] | None = None
-        for counter in counted.counters:
+        for at in counted.counters:
+            counter = self._counters[at]
             for rule in counter.rules:
                 if not rule.set:
                     found = always(counter, rule, resources, jobs, start, length)
@@ -341,13 +370,3 @@ class Quotas:
             self._impossible.clear()
         self._impossible[key] = (known_from, int(at))
         return at if at <= start + HORIZON else inf
-
-
-def _use(counted: QuotaCounters, occurrence: Occurrence, area: int) -> None:
-    """Add to what is used of a period; `area` may be negative."""
-    for counter in counted.counters:
-        used = counter.areas.get(occurrence, 0) + area
-        if used:
-            counter.areas[occurrence] = used
-        else:
-            counter.areas.pop(occurrence, None)
