@@ -108,8 +108,19 @@ class Frozen(Struct, frozen=True):
     values: list[int]
 
 
+class Nested(Struct, eq=False):
+    values: list[int]
+
+
+class Equal(Struct):
+    """Two of these may be equal, so that a snapshot could take one for the other."""
+
+    value: int
+
+
 @pytest.mark.parametrize(
-    "kind", [object, Any, Box, Callable[[], int], list[Box], Mapping[str, list[int]], Frozen, dict[int, Any]]
+    "kind",
+    [object, Any, Box, Callable[[], int], list[Box], Mapping[str, list[int]], Frozen, Nested, Equal, dict[int, Any]],
 )
 def test_a_type_that_can_be_neither_copied_nor_shared_is_refused_whatever_the_value(kind: Any) -> None:
     new = state(type("New", (Base,), {"__annotations__": {"extra": kind}, "__module__": __name__}))()

@@ -10,14 +10,11 @@ write could check whether its target is shared, and a snapshot may be used in an
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, timedelta, tzinfo
 from enum import Enum
-from itertools import repeat
-from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -27,8 +24,8 @@ from rota.errors import Bug
 
 T = TypeVar("T")
 
-#: id of an object → its copy. What is referred to twice is one object in the snapshot, too.
-_Copies = dict[int, Any]
+#: A record, or the id of any other object → its copy. What is referred to twice is one object in the snapshot, too.
+_Copies = dict[object, Any]
 _Copier = Callable[[Any, _Copies], Any]
 
 _PLAIN: Final = (int, float, str, bytes, NoneType, date, timedelta, tzinfo, Enum)
@@ -116,20 +113,18 @@ def _of_class(kind: type[Any]) -> _Copier | None:
     if issubclass(kind, tuple):
         return _tuple([_of(hint) for hint in hints.values()], lambda parts: kind(*parts))
     if issubclass(kind, Struct):
-        if kind.__struct_config__.frozen:
-            _refuse_changing(kind, [hints[name] for name in kind.__struct_fields__])
-            return None
-        return _Records(kind, [(name, _of(hints[name])) for name in kind.__struct_fields__])
+        _refuse_changing(kind, [hints[name] for name in kind.__struct_fields__])
+        return None if kind.__struct_config__.frozen else _Records(kind)
     if is_dataclass(kind) and "__slots__" in vars(kind):
         return _Objects([(each.name, _of(hints[each.name])) for each in fields(kind)])
     raise _unsafe(kind)
 
 
 def _refuse_changing(kind: Any, parts: Iterable[Any]) -> None:
-    """Values of this type cannot be changed: all that they contain must be unchanging, too."""
+    """No part of a read-only value or of a record may change. Those of a record are replaced."""
     for part in parts:
         if part is not ... and _of(part) is not None:
-            raise _unsafe(kind, f"which cannot change but contains {part}, which can")
+            raise _unsafe(kind, f"which contains {part}, which can change")
 
 
 # ------------------------------------------------------------------ copiers
@@ -171,7 +166,7 @@ def _container(kind: Any, origin: Any, args: tuple[Any, ...]) -> _Copier:
     def copied_dict(value: Any, copies: _Copies) -> Any:
         new = copies.get(id(value))
         if new is None:
-            new = copies[id(value)] = {}
+            new = copies[id(value)] = value.copy()
             new.update(zip(value, many(list(value.values()), copies), strict=True))
         return new
 
@@ -240,40 +235,23 @@ class _Objects:
 
 
 class _Records:
-    """Copies records, structs that change. There may be many of them: lists of records are copied in bulk."""
+    """Copies records, structs that change. There may be many of them: they are copied in bulk, by C code."""
 
-    def __init__(self, kind: type[Any], parts: list[tuple[str, _Copier | None]]) -> None:
-        self._kind = kind
+    def __init__(self, kind: type[Any]) -> None:
+        if kind.__struct_config__.eq:
+            raise _unsafe(kind, "whose objects are not told apart by identity")
         self._copy: Callable[[Any], Any] = kind.__copy__
-        self._parts = [(name, copier) for name, copier in parts if copier is not None]
 
     def __call__(self, value: Any, copies: _Copies) -> Any:
-        new = copies.get(id(value))
-        return self.many([value], copies)[0] if new is None else new
+        return self.many([value], copies)[0]
 
     def many(self, values: list[Any], copies: _Copies) -> list[Any]:
         """The copies of these records, in order."""
         try:
-            return list(map(copies.__getitem__, map(id, values)))
+            return list(map(copies.__getitem__, values))
         except KeyError:
-            ids = list(map(id, values))
-        new, known = values, len(copies)
-        if not copies.keys().isdisjoint(ids):
-            new = [value for value in values if id(value) not in copies]
-        made = list(map(self._copy, new))
-        copies.update(zip(ids if new is values else map(id, new), made, strict=True))
+            new = values if copies.keys().isdisjoint(values) else [each for each in values if each not in copies]
+        known, made = len(copies), list(map(self._copy, new))
+        copies.update(zip(new, made, strict=True))
         each_once = len(copies) - known == len(values)
-        for name, copier in self._parts:
-            _copy_parts(made, name, copier, copies)
-        return made if each_once else list(map(copies.__getitem__, ids))
-
-
-def _copy_parts(records: list[Any], name: str, copier: _Copier, copies: _Copies) -> None:
-    """Copy what is in one field of these records. Most of it is in many of them, so each value is copied once."""
-    parts = list(map(attrgetter(name), records))
-    if not any(parts) and parts.count(None) == len(parts):
-        return  # fields for what few plans have
-    ids = list(map(id, parts))
-    new = {at: copier(part, copies) for at, part in dict(zip(ids, parts, strict=True)).items()}
-    if new.keys() != {id(None)}:
-        deque(map(setattr, records, repeat(name), map(new.__getitem__, ids)), maxlen=0)
+        return made if each_once else list(map(copies.__getitem__, values))
