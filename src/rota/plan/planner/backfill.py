@@ -291,7 +291,7 @@ def _may_improve(plan: Plan, entry: PlanEntry, holes: Holes) -> float | None:
     start, end = entry.start, entry.end
     assert start is not None
     assert end is not None
-    place = (start, end, entry.alternative, entry.kind)
+    place = (start, end, entry.alternative, entry.options)
     spare = holes.spare.get(place)
     if spare is None:
         since = _from_when(plan, entry, holes, start, end)
@@ -300,7 +300,7 @@ def _may_improve(plan: Plan, entry: PlanEntry, holes: Holes) -> float | None:
         spare = 0
         if not plan.counted and holes.touches(start, end):
             spare = plan.slots.common(start, end) & entry.options[entry.alternative].shape.eligible
-        if entry.kind is not None:
+        if entry.even:  # otherwise equal jobs may have different numbers of resources
             holes.spare[place] = spare
     if spare and entry.options[entry.alternative].shape.ordered:
         spare &= (1 << (entry.resources.bit_length() - 1)) - 1

@@ -49,9 +49,7 @@ def ready(plan: Plan, entry: PlanEntry) -> None:
     entry.options = tuple(options)
     entry.least = min([option.shape.least for option in options], default=0)
     entry.shortest = min([option.length for option in options], default=0.0)
-    # Where blocks are uneven, equal requests may get different numbers of resources.
-    even = all(option.shape.even for option in options)
-    entry.kind = (options[0] if len(options) == 1 else entry.options) if even else None
+    entry.even = all([option.shape.even for option in options])
     if ask.gang is not None:
         waiting_gang.team_up(entry, plan.ledger, plan.quotas)
         entry.trouble = None if choosy_jobs.fits_empty(plan, entry) else _never(entry, usable)

@@ -20,7 +20,7 @@ from rota.plan.planner import (
 from rota.plan.reasons import Waits
 from rota.plan.schedule.expected_end import new_end
 from rota.plan.schedule.plan import Plan
-from rota.plan.schedule.plan_entry import RUNNING, WAITING, PlanEntry
+from rota.plan.schedule.plan_entry import NO_JOBS, RUNNING, WAITING, PlanEntry
 from rota.plan.timeline.slots import Slots
 
 
@@ -50,8 +50,10 @@ def submit(
     plan.entries[id] = entry
     if ask.gang is not None:
         plan.gang_of.update(dict.fromkeys(entry.jobs, id))
-    entry.after = frozenset(
-        parent for parent in after if parent in plan.entries or parent == id or parent in plan.gang_of
+    # Jobs without parents share one empty set.
+    entry.after = (
+        frozenset(parent for parent in after if parent in plan.entries or parent == id or parent in plan.gang_of)
+        or NO_JOBS
     )
     for parent in entry.after:
         plan.children.setdefault(parent, []).append(entry)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -17,6 +17,8 @@ WAITING = "waiting"
 RUNNING = "running"
 SUSPENDED = "suspended"  #: it has begun, and has given up its cores for now
 BLOCKED = "blocked"  #: a parent failed, so it will never run
+
+NO_JOBS: Final[frozenset[int]] = frozenset()
 
 #: Queue priority, priority, order, submission: smaller goes first.
 Rank = tuple[float, ...]
@@ -62,7 +64,7 @@ class PlanEntry(Struct, eq=False, gc=False):
     serial: int = 0  #: in order of submission
     session_place: tuple[int, ...] = ()  #: its place in its session of a pipeline; empty: it is in none
     options: tuple[Option, ...] = ()
-    kind: Option | tuple[Option, ...] | None = None  #: equal for jobs with the same options; None: no job is equal
+    even: bool = False  #: does each option always take the same number of resources?
     trouble: Waits | None = None  #: why it could not run even on an empty site
     least: int = 0  #: the fewest resources that an alternative needs
     shortest: float = 0.0  #: the length of the shortest alternative
@@ -70,7 +72,7 @@ class PlanEntry(Struct, eq=False, gc=False):
     counted: QuotaCounters | None = None  #: the quotas that count it
     taking: Taking | None = None  #: what it takes of each host
     everywhere: Taking = NOTHING  #: what it takes of the limits of the site
-    after: frozenset[int] = frozenset()  #: jobs that must complete first
+    after: frozenset[int] = NO_JOBS  #: jobs that must complete first
     fixed: bool = False  #: a granted reservation: never moved
     home: int = 0  #: the id of the container that it is planned in; 0: none
     start: float | None = None  #: planned or real

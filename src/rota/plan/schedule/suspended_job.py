@@ -57,7 +57,7 @@ def prepare(pinned: SuspendedJob) -> None:
     """Give it one option: its own cores, for the time that it has left."""
     entry = pinned.entry
     entry.options = (Option(ExactShape(pinned.mask), pinned.left_s, pinned.hard),)
-    entry.least, entry.shortest, entry.kind = pinned.mask.bit_count(), pinned.left_s, None
+    entry.least, entry.shortest, entry.even = pinned.mask.bit_count(), pinned.left_s, False
     entry.alternative = 0
     if not pinned.mask or pinned.mask.bit_count() < len(pinned.ids):
         entry.trouble = Waits("resuming", "some of the cores that it had are not there any more")
