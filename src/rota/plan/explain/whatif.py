@@ -33,7 +33,7 @@ def ask_snapshot(planner: Planner, ask: Ask, now: float, *, job: int = 0) -> Wha
     that it would get where ids order submissions."""
     others = list(planner.plan.entries.values())
     before = list(map(_START, others))
-    id = job or max([*planner.plan.entries, *planner.plan.gang_of], default=0) + 1
+    id = job or max(max(planner.plan.entries, default=0), max(planner.plan.gang_of, default=0)) + 1
     if ask.gang is not None:
         ask = renumbered(ask, id)
     entry = planner.submit(id, ask, now, serial=job)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import inf
+from operator import attrgetter
+from typing import Final
 
 from rota.plan.explain import causes, gang_reasons
 from rota.plan.explain.capped_priority import caps_on_its_machines
@@ -19,6 +22,9 @@ from rota.plan.schedule.plan_entry import PlanEntry
 from rota.plan.schedule.unusable_hosts import away_hosts, nowhere
 from rota.plan.site.bitset import positions
 from rota.units import about_duration
+
+_ID: Final = attrgetter("id")
+_END: Final = attrgetter("end")
 
 
 def why(plan: Plan, entry: PlanEntry) -> list[Waits]:
@@ -170,7 +176,6 @@ def _held_up(plan: Plan, entry: PlanEntry, when: str) -> Waits:
     if (asleep := sleeping_hosts.why(plan, entry)) is not None:
         return asleep
     holders = _holders(plan, entry)
-    holders.sort(key=lambda other: (-(other.end or 0.0), other.id))  # the last to end first
     where = _where(plan, entry)
     if not holders and (closed := plan.site.hosts_of(plan.closed_at(plan.now) & entry.resources)):
         return Waits("window", f"outside the hours of {fold(closed)}; {when}{where}")
@@ -180,17 +185,32 @@ def _held_up(plan: Plan, entry: PlanEntry, when: str) -> Waits:
 
 
 def _holders(plan: Plan, entry: PlanEntry) -> list[PlanEntry]:
-    """The jobs that begin before this one and end before it begins, on its resources or else on its hosts."""
+    """The jobs that begin before this one and end before it begins, on its resources or else on its hosts: the
+    last to end, as many as are named."""
     start, now, counted, resources = entry.start, plan.now, plan.counted, entry.resources
     assert start is not None
-    # All jobs of the plan are looked at: what excludes most comes first, and nothing is called for each.
+    # All jobs of the plan are looked at: nothing is called for each.
     before = [
         other
         for other in plan.entries.values()
         if (begin := other.start) is not None and begin < start and now < (other.end or 0.0) <= start
     ]
-    holders = [other for other in before if (counted or other.resources & resources) and _may_hold(entry, other)]
-    return holders or [other for other in before if _may_hold(entry, other) and _same_hosts(plan, entry, other)]
+    before.sort(key=_ID)
+    before.sort(key=_END, reverse=True)
+    there = (other for other in before if (counted or other.resources & resources) and _may_hold(entry, other))
+    return _named(there) or _named(
+        other for other in before if _may_hold(entry, other) and _same_hosts(plan, entry, other)
+    )
+
+
+def _named(holders: Iterator[PlanEntry]) -> list[PlanEntry]:
+    """Those that end last, and others up to as many as are named at all."""
+    found: list[PlanEntry] = []
+    for other in holders:
+        if len(found) >= MOST and other.end != found[0].end:
+            break
+        found.append(other)
+    return found
 
 
 def _may_hold(entry: PlanEntry, other: PlanEntry) -> bool:
