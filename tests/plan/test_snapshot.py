@@ -108,7 +108,7 @@ class Frozen(Struct, frozen=True):
     values: list[int]
 
 
-class Nested(Struct, eq=False):
+class Mutable(Struct, eq=False):
     values: list[int]
 
 
@@ -120,7 +120,18 @@ class Equal(Struct):
 
 @pytest.mark.parametrize(
     "kind",
-    [object, Any, Box, Callable[[], int], list[Box], Mapping[str, list[int]], Frozen, Nested, Equal, dict[int, Any]],
+    [
+        object,
+        Any,
+        Box,
+        Callable[[], int],
+        list[Box],
+        Mapping[str, list[int]],
+        Frozen,
+        Mutable,
+        Equal,
+        dict[int, Any],
+    ],
 )
 def test_a_type_that_can_be_neither_copied_nor_shared_is_refused_whatever_the_value(kind: Any) -> None:
     new = state(type("New", (Base,), {"__annotations__": {"extra": kind}, "__module__": __name__}))()

@@ -24,7 +24,7 @@ from rota.errors import Bug
 
 T = TypeVar("T")
 
-#: A record, or the id of any other object → its copy. What is referred to twice is one object in the snapshot, too.
+#: A record, or the id of any other object → its copy. What is referred to twice is one object in the snapshot.
 _Copies = dict[object, Any]
 _Copier = Callable[[Any, _Copies], Any]
 

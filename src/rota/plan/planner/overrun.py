@@ -92,9 +92,8 @@ def _meet(plan: Plan, entry: PlanEntry, other: PlanEntry) -> bool:
         return True
     if entry.home == other.home and entry.resources & other.resources and not may_share(entry.ask, other.ask):
         return True
-    if entry.counted is not None and other.counted is not None:
-        if not set(entry.counted.counters).isdisjoint(other.counted.counters):
-            return True
+    if entry.counted is not None and other.counted is not None and entry.counted.meets(other.counted):
+        return True
     if entry.everywhere.keys() & other.everywhere.keys():
         return True
     if entry.taking is None or other.taking is None or not entry.taking.keys() & other.taking.keys():

@@ -49,7 +49,7 @@ def ready(plan: Plan, entry: PlanEntry) -> None:
     entry.options = tuple(options)
     entry.least = min([option.shape.least for option in options], default=0)
     entry.shortest = min([option.length for option in options], default=0.0)
-    entry.even = all([option.shape.even for option in options])
+    entry.even = all(option.shape.even for option in options)
     if ask.gang is not None:
         waiting_gang.team_up(entry, plan.ledger, plan.quotas)
         entry.trouble = None if choosy_jobs.fits_empty(plan, entry) else _never(entry, usable)

@@ -46,6 +46,10 @@ class QuotaCounters(NamedTuple):
     counters: tuple[int, ...]  #: their places in the list of all
     hour_sets: frozenset[str]  #: rule sets that limit its resource-hours
 
+    def meets(self, other: QuotaCounters) -> bool:
+        """Is there a counter that counts both?"""
+        return not set(self.counters).isdisjoint(other.counters)
+
 
 class Spent(NamedTuple):
     """The period of which ended jobs of a subject have used resource-hours."""
