@@ -53,9 +53,9 @@ class CauseTrial:
         self.plan.unplan(self.entry)
         self._ask, self._after = self.entry.ask, self.entry.after
         self._site, self._ledger = self.plan.site, self.plan.ledger
-        self._reserved, self._limits = self.plan.reserved, self.plan.limits
         self._shapes, self._quotas = self.plan.shapes, self.plan.quotas
         self._others = [other for other in self.plan.entries.values() if self._holds(other)]
+        self._reserved = {other.id: other for other in self._others if other.id in self.plan.reserved}
         self._close()
         self._slots = self._held(self._others)  #: of all trials in which they keep their places
 
@@ -100,8 +100,10 @@ class CauseTrial:
         plan.site = site = self._without(gone)
         plan.shapes = self._shapes if site is self._site else {}
         self._close()
-        left = [other for other in self._others if not _is_gone(other, gone, jobs)]
-        plan.reserved = {other.id: other for other in left if other.id in self._reserved}
+        left, plan.reserved = self._others, self._reserved
+        if JOBS in gone:
+            left = [other for other in left if jobs is not None and other.id not in jobs]
+            plan.reserved = {other.id: other for other in left if other.id in self._reserved}
         plan.slots, plan.ledger = self._slots, self._ledger
         if len(left) < len(self._others) or site is not self._site:
             plan.slots, plan.ledger = self._held(left), self._kept(left)
@@ -149,7 +151,7 @@ class CauseTrial:
 
     def _kept(self, left: list[PlanEntry]) -> Ledger:
         """What the other jobs take of memory, disk, GPUs and limits."""
-        ledger = Ledger(self.plan.site, self._limits)
+        ledger = self._ledger.emptied()
         inner = [other for other in self.plan.entries.values() if other.home and other is not self.entry]
         for other in (*left, *inner):
             ledger.taking(other.ask)
@@ -157,7 +159,3 @@ class CauseTrial:
                 span, low = (other.start, other.end), other.ask.types.besteffort
                 ledger.take(other.id, other.taking, other.everywhere, other.resources, span, low=low)
         return ledger
-
-
-def _is_gone(other: PlanEntry, gone: tuple[str, ...], jobs: frozenset[int] | None) -> bool:
-    return JOBS in gone and (jobs is None or other.id in jobs)

@@ -210,16 +210,15 @@ class Quotas:
         for at in counted.counters:
             for what, steps in self._counters[at].steps.items():
                 steps.add(start, end, times * amounts[what])
-        for occurrence in self._occurrences(start, end, counted.hour_sets):
-            self._use(counted, occurrence, times * resources * occurrence.overlap(start, end))
+        if counted.hour_sets:
+            for occurrence in self._occurrences(start, end, counted.hour_sets):
+                self._use(counted, occurrence, times * resources * occurrence.overlap(start, end))
 
     def _pieces(self, start: int, end: int) -> list[CalendarPiece]:
         return self._calendar.pieces(start, min(end, start + HORIZON)) if self._calendar is not None else []
 
     def _occurrences(self, start: int, end: int, sets: frozenset[str]) -> Iterator[Occurrence]:
         """Periods of these rule sets that overlap [start, end), each once."""
-        if not sets:
-            return iter(())
         pieces = self._pieces(start, end)
         found = dict.fromkeys(occurrence for piece in pieces for occurrence in piece.occurrences)
         return (occurrence for occurrence in found if occurrence.set in sets)

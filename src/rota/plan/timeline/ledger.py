@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from math import inf
 from typing import Final
 
@@ -56,6 +57,13 @@ class Ledger:
         self._most = {}
         self._used, self._guests = {}, {}
         self._held, self._low, self._ends = {}, set(), []
+
+    def emptied(self) -> Ledger:
+        """The same capacities, of which nothing is held or asked for."""
+        new = copy(self)
+        new._most, new._used, new._guests = {}, {}, {}
+        new._held, new._low, new._ends = {}, set(), []
+        return new
 
     def taking(self, ask: Ask) -> Taking | None:
         """What a job takes of each host where amounts are known; None: nothing."""

@@ -60,23 +60,24 @@ class Slots:
 
     def _sweep(self, spans: list[tuple[float, float, int]]) -> bool:
         """Take all these spans in one pass over time. False: some overlap, and nothing was done."""
-        # At the same moment resources are given back before they are taken.
-        changes = [(end, False, mask) for _start, end, mask in spans if end < inf]
-        changes += [(start, True, mask) for start, _end, mask in spans]
-        changes.sort(key=itemgetter(0, 1))
-        times, frees = self.times[:], self.free[:]
-        free = frees[0]
-        for moment, taken, mask in changes:
-            if (free & mask) != (mask if taken else 0):
-                return False
+        changes = [(start, -mask.bit_count(), mask) for start, _end, mask in spans]
+        changes += [(end, mask.bit_count(), mask) for _start, end, mask in spans if end < inf]
+        changes.sort(key=itemgetter(0))
+        times, frees, counts = self.times[:], self.free[:], self.counts[:]
+        free, count = frees[0], counts[0]
+        for moment, more, mask in changes:
             free ^= mask
+            count += more
             if moment == times[-1]:
-                frees[-1] = free
+                frees[-1], counts[-1] = free, count
             else:
                 times.append(moment)
                 frees.append(free)
-        self.times, self.free = times, frees
-        self.counts = [each.bit_count() for each in frees]
+                counts.append(count)
+        # What two spans hold at once is flipped twice, so that more seems free than their numbers leave.
+        if counts != [each.bit_count() for each in frees]:
+            return False
+        self.times, self.free, self.counts = times, frees, counts
         return True
 
     def copy(self) -> Slots:
