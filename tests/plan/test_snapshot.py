@@ -112,6 +112,11 @@ class Mutable(Struct, eq=False):
     values: list[int]
 
 
+@state
+class Chain:
+    following: Chain | None
+
+
 class Equal(Struct):
     """Two of these may be equal, so that a snapshot could take one for the other."""
 
@@ -129,6 +134,7 @@ class Equal(Struct):
         Mapping[str, list[int]],
         Frozen,
         Mutable,
+        Chain,
         Equal,
         dict[int, Any],
     ],
