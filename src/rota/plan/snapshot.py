@@ -15,7 +15,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, timedelta, tzinfo
 from enum import Enum
-from threading import RLock
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -68,24 +67,22 @@ def snapshot(root: T) -> T:
 
 _made: dict[object, _Copier | None] = {}
 _being_judged: dict[object, bool] = {}  #: has it been met within itself?
-_judging: Final = RLock()
 
 
 def _of(kind: Any) -> _Copier | None:
     """How values of a declared type are copied; None: they are shared. Raises `Bug` if they can be neither."""
     if kind not in _made:
-        with _judging:
-            if kind in _being_judged:
-                _being_judged[kind] = True
-                return None  # if the rest of it cannot change, it cannot either
-            _being_judged[kind] = False
-            try:
-                _made[kind] = _not_in_itself(kind, _judge(kind))
-            except BaseException:
-                _made.clear()  # parts of it may have been judged as if it could be shared
-                raise
-            finally:
-                del _being_judged[kind]
+        if kind in _being_judged:
+            _being_judged[kind] = True
+            return None  # if the rest of it cannot change, it cannot either
+        _being_judged[kind] = False
+        try:
+            _made[kind] = _not_in_itself(kind, _judge(kind))
+        except BaseException:
+            _made.clear()  # parts of it may have been judged as if it could be shared
+            raise
+        finally:
+            del _being_judged[kind]
     return _made[kind]
 
 
