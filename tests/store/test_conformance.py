@@ -14,7 +14,7 @@ from rota.core.rows import RunnerRow, SpecRow, SubmissionRow
 from rota.core.states import State
 from rota.core.stored import StoredAttempt
 from rota.errors import Bug, NotFound
-from rota.store.base import Clause
+from rota.store.base import Clause, Order
 
 ALL = [Clause()]
 
@@ -259,6 +259,36 @@ def test_jobs_are_found_by_name_and_by_its_beginning(store):
         (Clause(name="none"), []),
     ]:
         assert store.find([clause], above=0, limit=9) == ids
+
+
+def test_jobs_of_pipelines_are_found_by_stage_and_by_element(store):
+    made = an_add(1, 2, 3, 4)
+    spec = msgspec.json.decode(SPEC)
+    named = [{**spec, "name": "build"}, {**spec, "name": "build a b"}, {**spec, "name": "build2"}]
+    made.specs = [SpecRow(n, msgspec.json.encode(each).decode()) for n, each in enumerate(named, 1)]
+    made.jobs = [
+        job_row(1, spec_id=1, pipeline_element="a b"),
+        job_row(2, spec_id=1, pipeline_element="lib/é%.bst"),
+        job_row(3, spec_id=2),
+        job_row(4, spec_id=3, pipeline_element="a b"),
+    ]
+    store.commit(made)
+    for clause, ids in [
+        (Clause(name="build"), [1, 2]),
+        (Clause(name="build a b"), [1, 3]),
+        (Clause(name="build lib/é%.bst"), [2]),
+        (Clause(name="build a"), []),
+        (Clause(name_prefix="build"), [1, 2, 3, 4]),
+        (Clause(name_prefix="build "), [1, 2, 3]),
+        (Clause(name_prefix="build a"), [1, 3]),
+        (Clause(name_prefix="build2 a"), [4]),
+        (Clause(name="build lib/é%.bst", name_prefix="build l"), [2]),
+        (Clause(name="lib/é%.bst"), []),
+    ]:
+        assert store.find([clause], above=0, limit=9) == ids, clause
+    assert list(store.ordered([Clause()], Order(by="id"), search="LIB/é%", limit=9)) == [2]
+    assert store.count([Clause()], search="a b", named=[2]) == 3
+    assert [each.pipeline_element for each in store.jobs([1, 2, 3])] == ["a b", "lib/é%.bst", None]
 
 
 def test_jobs_are_found_by_queue_and_project(store):

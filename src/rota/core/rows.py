@@ -62,6 +62,7 @@ class JobRow(Row, frozen=True):
     input_bytes: int | None = None
     array: int | None = None
     index: int | None = None
+    pipeline_element: str | None = None
 
 
 class JobStateRow(Row, frozen=True):

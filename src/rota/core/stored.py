@@ -47,6 +47,7 @@ class StoredJob(Struct, gc=False):
     array: int | None = None
     index: int | None = None
     replaced_by: int | None = None  #: the job that replaced it; 0: its line was removed from the input
+    pipeline_element: str | None = None  #: the element that a job of a pipeline is for
 
 
 class StoredAttempt(Struct, gc=False):

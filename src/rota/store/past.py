@@ -41,6 +41,7 @@ class PastAttempt(Struct, frozen=True, array_like=True, gc=False):
     group: str
     size: Size | None = None  #: where it was not that of the specification
     given: Given | None = None  #: what the planner gave it
+    pipeline_element: str | None = None
 
 
 class PastSum(Struct, frozen=True, array_like=True, gc=False):

@@ -100,6 +100,7 @@ class PipelineEvent(Struct, kw_only=True, gc=False):
     at: datetime
     by: str | None = None  #: blocked: the element that failed
     progress: ProgressView | None = None
+    lacks: str | None = None  #: blocked: the stage takes failed elements, and this placeholder is not known
 
 
 class PipelineItem(Struct, kw_only=True):

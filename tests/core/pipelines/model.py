@@ -18,6 +18,8 @@ def foretell(definition: Definition, codes: Codes, condition: Condition) -> dict
     """The sum in which each element is counted at each stage, if every failure means `continue`."""
     found: dict[tuple[str, str], str] = {}
     names = [element.name for element in definition.elements]
+    redefines = bool(definition.stages[0].redefines)
+    known: set[str] = set()  #: elements whose key is known, if a stage redefines them
     for element in definition.elements:
         jump_to = ""
         lost = ""  #: failed or blocked
@@ -27,9 +29,15 @@ def foretell(definition: Definition, codes: Codes, condition: Condition) -> dict
             cell = (element.name, stage.name)
             if jump_to == stage.name:
                 jump_to = ""
-            if lost and not (lost == "failed" and stage.also_failed):
+            lacks_key = redefines and number > 0 and "{key}" in "".join(stage.texts) and element.name not in known
+            if lost and (lost != "failed" or not stage.also_failed or lacks_key):
                 found[cell] = "blocked"
                 continue
+            if not lost and redefines and number > 0 and element.name not in known:
+                if any(names[each] not in known for each in element.depends):
+                    found[cell], lost = "blocked", "blocked"
+                    continue
+                known.add(element.name)
             if not lost:
                 if jump_to and not stage.always:
                     found[cell] = "skipped"

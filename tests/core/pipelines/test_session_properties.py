@@ -36,6 +36,10 @@ def definitions(draw: st.DrawFn) -> Definition:
             fields.pop("run_if", None)
         if at + 1 < number and draw(st.integers(0, 3)) == 0:
             fields["skip_to"] = f"s{draw(st.integers(at + 1, number - 1))}"
+        if not at and draw(st.booleans()):
+            fields["redefines"] = "refs/{name}"
+        elif draw(st.booleans()):
+            fields["run"] = f"s{at} {{name}} {{key}}"
         takes = {name: draw(st.integers(1, most)) for name, most in _LIMITS.items() if draw(st.booleans())}
         stages.append(stage(f"s{at}", takes=takes, retries=draw(st.integers(0, 2)), **fields))
     elements: dict[str, tuple[str, ...]] = {}

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rota.core.attempts.parts import closing_jobs
 from rota.core.jobs.element import Element
 from rota.core.jobs.job import Job, Spec
+from rota.core.pipelines.session import StageJob
 from rota.core.states import State
 from rota.errors import BadInput
 from rota.manager.loop import clock
@@ -159,6 +160,7 @@ def test_a_refusal_names_the_part_and_what_to_write(word: str, message: str) -> 
 
 _one = st.just(1)
 _names = st.sampled_from(["", "a", "b"])
+_named = st.sampled_from(["", "a", "a b", "a b c"])
 _clauses = st.builds(
     Clause,
     low=st.sampled_from([0, 2]),
@@ -174,14 +176,14 @@ _clauses = st.builds(
     state=st.sampled_from([0, int(State.READY)]),
     array=st.sampled_from([0, 1]),
     group_prefix=_names,
-    name=_names,
-    name_prefix=_names,
+    name=_named,
+    name_prefix=_named,
     cmd_text=st.sampled_from(["", "RU", "x"]),
     exits=st.sampled_from([None, (1, 2), (3, 3)]),
     before=st.sampled_from([0.0, 0.5]),
 )
 _jobs = st.builds(
-    Job,
+    StageJob,
     id=st.integers(1, 4),
     key=st.just("k"),
     spec=st.builds(
@@ -192,7 +194,7 @@ _jobs = st.builds(
         group=_names,
         queue=_names,
         project=_names,
-        name=_names,
+        name=_named,
         pool=_names,
     ),
     spec_id=st.just(1),
@@ -201,6 +203,7 @@ _jobs = st.builds(
     submission=_names,
     submitted_at=st.sampled_from([0.0, 1.0]),
     element=st.sampled_from([None, Element(1, 1)]),
+    pipeline_element=st.sampled_from([None, "b", "b c"]),
 )
 
 

@@ -152,7 +152,9 @@ def event_line(event: PipelineEvent) -> str:
     words.append(harmless(event.element or ("" if event.stage else "session")))
     if event.event == "progress":
         words.append(progress_text(event.progress))
-    if event.by:
+    if event.lacks:
+        words.append(f"because its {{{event.lacks}}} is not known")
+    elif event.by:
         words.append(f"because of {harmless(event.by)}")
     elif event.job:
         attempt = f", attempt {event.attempt}" if event.attempt and event.attempt > 1 else ""

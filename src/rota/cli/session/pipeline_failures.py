@@ -19,6 +19,7 @@ _TOLD: Final = 20
 _LINES: Final = 10
 _COMMAND: Final = 200
 _BYTES: Final = 8192
+_CONDITION: Final = "a condition was ended by a signal, or took longer than 60 s"
 
 
 class Failures:
@@ -31,11 +32,13 @@ class Failures:
     def lines(self, event: PipelineEvent) -> list[str]:
         """Indented lines about an event; none unless it is a failure."""
         failed = event.event == "ended" and (event.outcome or "").startswith("failed")
-        if not failed or event.job is None:
+        if not failed:
             return []
         self._told += 1
         if self._told > _TOLD:
             return []
+        if event.job is None:
+            return [f"    {_CONDITION}"]
         try:
             said = [*self._why(event.job), *self._printed(event.job)]
         except NoManager:

@@ -96,6 +96,8 @@ class ScreenShow(LinesShow):
             if event.element not in self._told_blocked:
                 self._told_blocked.add(event.element)
                 self._blocked.setdefault(event.by, []).append(event.element)
+        elif event.lacks:
+            self._messages.append(paint(f"  {event_line(event)}", "blocked", on=self._colour))
         elif event.event == "retried":
             self._told_blocked.clear()
             self._messages.append(harmless(event_line(event)))

@@ -98,6 +98,8 @@ def event_json(event: PipelineEvent) -> dict[str, object]:
     }
     if event.by is not None:
         said["by"] = event.by
+    if event.lacks is not None:
+        said["lacks"] = event.lacks
     if event.progress is not None:
         said["progress"] = event.progress
     return said

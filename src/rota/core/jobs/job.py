@@ -111,6 +111,11 @@ class Lease(Struct, gc=False):
     gang_hosts: str = ""  #: of a member of a gang: the hosts of all members, for its environment
 
 
+def name_of(spec: Spec, pipeline_element: str | None) -> str:
+    """The name of a job: that of its specification, in a pipeline `STAGE ELEMENT`."""
+    return f"{spec.name} {pipeline_element}" if pipeline_element else spec.name
+
+
 class Job(Struct, gc=False):
     """A job in memory: live, or finished and not yet known to be on disk."""
 
@@ -147,6 +152,11 @@ class Job(Struct, gc=False):
     def need(self) -> Need:
         spec = self.spec
         return spec.need(self.learned or spec.size, self.spec_id)
+
+    @property
+    def name(self) -> str:
+        """By which people know it."""
+        return self.spec.name
 
     @property
     def learning_group(self) -> str:

@@ -97,6 +97,8 @@ class Flow:
                 self.left += 1
                 if statuses[base + at] < Status.READY:
                     self._moving.append(element)
+        if self.left:
+            self.marks.recall()
 
     def advance(self) -> None:
         """Let everything move that can."""
@@ -110,6 +112,7 @@ class Flow:
         if stage == self._end or self.progress.status(element, stage) is not Status.CHECKING:
             return  # it does not wait for this any more
         if failed:
+            self._forget(element)  # conditions of later stages may ask for the outcome, which is another one now
             self._leave(element, stage, Status.FAILED_PERMANENTLY)
             self._go(element, stage + 1)
             return
@@ -144,6 +147,7 @@ class Flow:
         """Take these elements (None: all) back to where they failed or were terminated, and with them all that
         they block. Returns those that had failed or were terminated. One with work under way is left alone."""
         self.quitting = self.terminating = False
+        self.marks.recall()
         wanted = range(len(self.at)) if elements is None else elements
         again = [e for e in wanted if self.at[e] == self._end and self._first_bad(e, own=True) is not None]
         pending = list(again)
@@ -189,6 +193,10 @@ class Flow:
         base = element * self.progress.width
         return any(status in FAILURES for status in self.progress.statuses[base : base + stage])
 
+    def lacks_key(self, element: int, stage: int) -> bool:
+        """Does this stage use a key that nobody will know, because the stage that makes it has failed?"""
+        return self.route.uses_key[stage] and self.marks.needs_key(stage) and self.marks.keys[element] is None
+
     def culprit(self, element: int) -> tuple[int, int] | None:
         """The failure because of which an element is blocked: an element and a stage."""
         seen = set()
@@ -200,6 +208,8 @@ class Flow:
             if self.progress.status(element, bad) is not Status.BLOCKED:
                 return element, bad
             found = next((parent for parent in self._depends[element] if self._is_bad(parent, bad)), None)
+            if found is None:  # then it was the key of one
+                found = next((each for each in self._depends[element] if self._first_bad(each) is not None), None)
             if found is None:
                 return None
             element = found
@@ -250,18 +260,19 @@ class Flow:
             again = route.stages[stage].also_failed and trouble in FAILURES
             if self._stops(stage) and (again or trouble is Status.TERMINATED):
                 return Status.TERMINATED
-            if not again or (self.marks.needs_key(stage) and self.marks.keys[element] is None):
+            if not again or self.lacks_key(element, stage):
                 ended = self.quitting or self.terminating
                 return Status.TERMINATED if trouble is Status.TERMINATED and ended else Status.BLOCKED
             return self._conditions(element, stage)
-        if route.jumps and self._jumped(element, stage):
-            return Status.SKIPPED
-        if self._stops(stage):
-            return Status.TERMINATED
+        jumped = bool(route.jumps) and self._jumped(element, stage)
+        if self.terminating or (self._stops(stage) and not jumped):
+            return Status.SKIPPED if jumped else Status.TERMINATED
         if self.marks.needs_key(stage) and self.marks.keys[element] is None:
-            found = self._learn_key(element, stage)
+            found = self._learn_key(element, stage)  # others need it, even if this element jumps over the stage
             if found is not None:
                 return found
+        if jumped:
+            return Status.SKIPPED
         if route.needs[stage]:
             waits = [parent for parent in self._depends[element] if not self._passed(parent, stage)]
             if any(self._is_bad(parent, stage) for parent in waits):
@@ -321,32 +332,40 @@ class Flow:
             self.asks.append(Ask(element, stage, (DIGEST,)))
             return Status.CHECKING
         unknown = [parent for parent in self._depends[element] if self.marks.keys[parent] is None]
-        if any(self._is_bad(parent, stage) for parent in unknown):
+        if any(self._first_bad(parent) is not None for parent in unknown):
             return Status.BLOCKED
         if unknown:
             self._unmet[element] = len(unknown)
             return Status.PENDING
         self.marks.compute(element, digest)
         for each in self._dependents[element]:
-            if self._is_pending(each, stage) and self.marks.keys[each] is None:
+            if self._awaits_key(each):
                 self._one_less(each)
         return None
+
+    def _awaits_key(self, element: int) -> bool:
+        """Does it wait for the keys of its dependencies?"""
+        stage = self.route.key_from
+        return stage is not None and self.marks.keys[element] is None and self._is_pending(element, stage)
 
     # -- leaving a stage
 
     def _leave(self, element: int, stage: int, status: Status, *, worked: bool = False) -> None:
         self.progress.set(element, stage, status)
         self.moves.append(Move(element, stage, status, worked))
-        if not self.route.needs[stage] and stage != self.route.key_from:
-            return
         passed = status in PASSED
+        keyless = not passed and self.route.key_from is not None and self.marks.keys[element] is None
+        if not self.route.needs[stage] and not keyless:
+            return
         for each in self._dependents[element]:
-            if not self._is_pending(each, stage):
-                continue
-            if not passed:
-                self._moving.append(each)
-            elif not self.marks.needs_key(stage) or self.marks.keys[each] is not None:
-                self._one_less(each)
+            if self._awaits_key(each):
+                if keyless:
+                    self._moving.append(each)
+            elif self._is_pending(each, stage):
+                if passed:
+                    self._one_less(each)
+                else:
+                    self._moving.append(each)
 
     def _one_less(self, element: int) -> None:
         self._unmet[element] -= 1

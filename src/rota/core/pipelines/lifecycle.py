@@ -141,6 +141,7 @@ def _adopt(world: World, session: Session, id: int, job: Job, *, leased: bool) -
         return
     own.cell = cell
     element, stage = session.place_of(own.cell)
+    own.pipeline_element = session.element_name(element)
     own.rank = session.rank_key(element, stage, job.spec.priority)
     session.live[id] = cell
     keep_after_restart(world, session, own, leased=leased)

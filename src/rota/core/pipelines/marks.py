@@ -65,6 +65,14 @@ class Marks:
         parents = [key for parent in self._depends[element] if (key := self.keys[parent]) is not None]
         self.keys[element] = self._identities.key(element, digest, parents)
 
+    def recall(self) -> None:
+        """Compute the keys that were known before a restart."""
+        for element, digest in enumerate(self.digests):  # dependencies first
+            if digest is None or self.keys[element] is not None:
+                continue
+            if all(self.keys[parent] is not None for parent in self._depends[element]):
+                self.compute(element, digest)
+
     def forget(self, element: int) -> None:
         """The file of an element is about to change."""
         self.digests[element] = self.keys[element] = None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from rota.core.pipelines.definition import Stage
+from rota.core.pipelines.definition import KEY, Stage
+from rota.core.pipelines.templates import stage_templates
 
 
 class Route:
@@ -36,6 +37,8 @@ class Route:
         self.key_from = None
         if redefining is not None:
             self.key_from = next((n for n in numbers if n > redefining and self.counted[n]), None)
+        #: does the work at a stage, or its condition, use the key?
+        self.uses_key = [any(KEY in text.placeholders for text in stage_templates(s).values()) for s in stages]
         #: stage → stages after it whose conditions follow if it is skipped
         self.following = [self._following(n) for n in numbers]
 

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Final
 
 from rota.core.attempts.leases import JobProgress
-from rota.core.jobs.job import Job, Spec
+from rota.core.jobs.job import Job, Spec, name_of
 from rota.core.pipelines.definition import KEY, Definition
 from rota.core.pipelines.flow import Ask, Flow
 from rota.core.pipelines.graph import depths
@@ -39,6 +39,11 @@ class StageJob(Job):
     told: int = 0  #: the attempt whose start the watchers were told
     doubted: bool = False  #: its attempt was lost: a condition may say that its work is done
     progress: JobProgress | None = None  #: how far it said last that it has come
+    pipeline_element: str | None = None  #: None: it is for the session as a whole
+
+    @property
+    def name(self) -> str:
+        return name_of(self.spec, self.pipeline_element)
 
     @property
     def rank_key(self) -> RankKey:

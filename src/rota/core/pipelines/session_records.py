@@ -100,6 +100,7 @@ class SessionNews(Struct, frozen=True, array_like=True, gc=False):
     outcome: str | None = None
     by: str | None = None  #: blocked: the element that failed
     progress: JobProgress | None = None  #: progress: what its job said
+    lacks: str | None = None  #: blocked: the placeholder that the stage uses and that is not known
 
 
 #: States of a session.

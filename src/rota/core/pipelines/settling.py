@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from rota.core.pipelines.conditions import read_answers
+from rota.core.pipelines.definition import KEY
 from rota.core.pipelines.flow import ASK, QUIT, TERMINATE, Ask
 from rota.core.pipelines.progress import FAILURES, OUTCOMES, Status
 from rota.core.pipelines.session import Session, Sessions, StageJob, mark_dirty
@@ -106,10 +107,11 @@ def _move_on(world: World, turn: Turn, session: Session) -> None:
 def _tell_move(turn: Turn, session: Session, cell: int, status: Status) -> None:
     outcome = OUTCOMES[status]
     if status is Status.BLOCKED:
-        element, _stage = session.place_of(cell)
+        element, stage = session.place_of(cell)
         culprit = session.flow.culprit(element)
         by = session.element_name(culprit[0]) if culprit is not None else None
-        tell(session, turn.wall, "blocked", cell, outcome=outcome, by=by)
+        lacks = KEY if session.flow.failed(element, stage) and session.route.stages[stage].also_failed else None
+        tell(session, turn.wall, "blocked", cell, outcome=outcome, by=by, lacks=lacks)
     else:
         tell(session, turn.wall, "skipped" if status is Status.SKIPPED else "ended", cell, outcome=outcome)
 

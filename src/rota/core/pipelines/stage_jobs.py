@@ -49,6 +49,7 @@ def make_job(world: World, turn: Turn, session: Session, cell: int) -> StageJob:
         session.record.started_at,
     )  # fmt: skip
     job.cell, job.rank = cell, session.rank_key(element, stage, spec.priority)
+    job.pipeline_element = session.element_name(element)
     session.live[job.id] = cell
     session.progress.set_job(cell, job.id)
     _enter(world, turn, session, job)
@@ -81,7 +82,7 @@ def _enter(world: World, turn: Turn, session: Session, job: StageJob) -> None:
     world.outcomes[job.id] = OPEN
     world.counts[job.spec.group][State.READY] += 1
     job.ready_at = turn.wall
-    turn.changes.jobs.append(row_of(job))
+    turn.changes.jobs.append(row_of(job, pipeline_element=job.pipeline_element))
     touch(world, (job,))
     enqueue(world, turn, job)
 
@@ -315,7 +316,7 @@ def status_of(job: StageJob) -> Status:
 
 def tell(
     session: Session, at: float, event: str, cell: int, *, job: Job | None = None, outcome: str | None = None,
-    by: str | None = None, progress: JobProgress | None = None,
+    by: str | None = None, progress: JobProgress | None = None, lacks: str | None = None,
 ) -> None:  # fmt: skip
     """Something happened to an element at a stage."""
     element, stage = session.place_of(cell)
@@ -330,5 +331,6 @@ def tell(
             outcome,
             by,
             progress,
+            lacks,
         )
     )

@@ -173,7 +173,7 @@ def drop_doubles(world: World, turn: Turn, upload: Upload) -> None:
     }
 
 
-def row_of(job: Job) -> JobRow:
+def row_of(job: Job, *, pipeline_element: str | None = None) -> JobRow:
     """The row of a new job."""
     reason = job.reason
     after = msgspec.json.encode(job.after).decode() if job.after else None
@@ -181,7 +181,7 @@ def row_of(job: Job) -> JobRow:
         job.id, job.key, job.submission, job.spec_id, job.spec.group, job.spec.user, command_to_text(job.cmd),
         int(job.state), job.submitted_at, job.ready_at, reason.code if reason else None,
         reason.message if reason else None, after, job.input_bytes,
-        job.element.array if job.element else None, job.element.index if job.element else None,
+        job.element.array if job.element else None, job.element.index if job.element else None, pipeline_element,
     )  # fmt: skip
 
 

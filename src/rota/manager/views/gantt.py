@@ -219,7 +219,7 @@ def view(found: GanttSnapshot, limit: int, past: Past | None = None) -> GanttVie
     size = 0
     for row in rows[: max(0, min(limit, _MOST_JOBS))]:
         spans = found.site.spans(row.resources)
-        size += _JOB_BYTES + len(spans) + 4 * len(row.job.spec.name) + 4 * len(row.job.spec.group)
+        size += _JOB_BYTES + len(spans) + 4 * len(row.job.name) + 4 * len(row.job.spec.group)
         if size > _BYTES and jobs:
             break
         jobs.append(_job(row, spans))
@@ -299,7 +299,7 @@ def _job(row: _Row, spans: str) -> GanttJob:
     spec = row.job.spec
     return GanttJob(
         id=row.job.id,
-        name=spec.name,
+        name=row.job.name,
         user=spec.user,
         project=spec.project,
         queue=spec.queue,
@@ -376,7 +376,7 @@ def _waiting(job: Job, reason: Explanation) -> GanttWaiting:
     spec = job.spec
     return GanttWaiting(
         id=job.id,
-        name=spec.name,
+        name=job.name,
         user=spec.user,
         queue=spec.queue,
         state=job.state.label,

@@ -19,7 +19,7 @@ import msgspec
 
 from rota.core.accounts.accounting import HOUR_S, micros
 from rota.core.accounts.amounts import cores_of
-from rota.core.jobs.job import Spec
+from rota.core.jobs.job import Spec, name_of
 from rota.core.jobs.report_groups import first_of
 from rota.core.machines.machine_states import BUSY, Condition, MachineState, NodeState, Usage, word
 from rota.manager.accounts.usage import HostSpan, spans
@@ -217,7 +217,7 @@ def _attempt(row: PastAttempt, spec: Spec, place: Mapping[str, Sequence[int]], *
     return GanttAttempt(
         id=row.job,
         attempt=row.number,
-        name=spec.name,
+        name=name_of(spec, row.pipeline_element),
         user=spec.user,
         project=spec.project,
         queue=spec.queue,

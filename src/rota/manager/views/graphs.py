@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rota.core.jobs.command import Command, brief
-from rota.core.jobs.job import After, Condition, Parent, Spec
+from rota.core.jobs.job import After, Condition, Parent, Spec, name_of
 from rota.core.states import State
 from rota.core.stored import StoredJob
 from rota.core.world import NO_JOB, World
@@ -60,9 +60,10 @@ class _Around:
             return GraphNode(None, f"@{key}", "group")
         job, row = self._world.jobs.get(key), self._rows.get(key)
         if job is not None:
-            return GraphNode(key, job.spec.name or _command(job.cmd), job.state.label)
+            return GraphNode(key, job.name or _command(job.cmd), job.state.label)
         if row is not None:
-            return GraphNode(key, self._specs[row.spec_id].name or _command(row.cmd), State(row.state).label)
+            name = name_of(self._specs[row.spec_id], row.pipeline_element)
+            return GraphNode(key, name or _command(row.cmd), State(row.state).label)
         return GraphNode(key, "", "removed")
 
 

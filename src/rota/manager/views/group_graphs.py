@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from rota.core.forecast.expected_times import Expectations
 from rota.core.jobs.command import brief
-from rota.core.jobs.job import Condition, Job, Spec
+from rota.core.jobs.job import Condition, Job, Spec, name_of
 from rota.core.states import State
 from rota.core.stored import StoredJob
 from rota.core.world import World
@@ -91,12 +91,12 @@ def _found(ids: list[int], world: World, store: Store, specs: Mapping[int, Spec]
 def _item(id: int, each: _Known, parents: list[tuple[int, str]], expected: Expectations) -> GraphItem:
     if each.job is not None:
         job = each.job
-        name = job.spec.name or brief(job.cmd)
+        name = job.name or brief(job.cmd)
         return GraphItem(id, name[:_LONGEST_NAME], job.state.label, parents, expected.left_s(job))
     assert each.row is not None
     row, newest = each.row, each.row.newest
     took = 0.0
     if newest is not None and newest.started_at is not None and newest.ended_at is not None:
         took = max(0.0, newest.ended_at - newest.started_at)
-    name = each.spec.name or brief(row.cmd)
+    name = name_of(each.spec, row.pipeline_element) or brief(row.cmd)
     return GraphItem(id, name[:_LONGEST_NAME], State(row.state).label, parents, 0.0, took)

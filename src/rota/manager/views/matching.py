@@ -84,9 +84,9 @@ def _of_spec(clause: Clause) -> Clause:
         user=clause.user,
         queue=clause.queue,
         project=clause.project,
-        name=clause.name,
+        name="" if " " in clause.name else clause.name,
         gang=clause.gang,
-        name_prefix=clause.name_prefix,
+        name_prefix="" if " " in clause.name_prefix else clause.name_prefix,
     )
 
 
@@ -97,6 +97,8 @@ def matches(clause: Clause, job: Job, hosts: tuple[str, ...], exit_code: int | N
         and (not clause.state or clause.state == job.state)
         and (not clause.group or is_in(clause.group, job.spec.group))
         and _specified(clause, job.spec)
+        and (not clause.name or clause.name == job.spec.name or clause.name == job.name)
+        and (not clause.name_prefix or job.name.startswith(clause.name_prefix))
         and (not clause.submission or clause.submission == job.submission)
         and (not clause.host or clause.host in hosts)
         and (not clause.pool or clause.pool == job.spec.pool or any(in_pool(clause, host) for host in hosts))
@@ -114,14 +116,18 @@ def _finder(text: str) -> Callable[[str], re.Match[str] | None]:
 
 
 def _specified(clause: Clause, spec: Spec) -> bool:
-    """Does a specification match the clause, apart from its group?"""
+    """Can jobs of a specification match the clause, apart from its group? A name may go on with an element."""
     return (
         (not clause.user or clause.user == spec.user)
         and (not clause.queue or clause.queue == spec.queue)
         and (not clause.project or clause.project == spec.project)
-        and (not clause.name or clause.name == spec.name)
+        and (not clause.name or clause.name == spec.name or clause.name.startswith(f"{spec.name} "))
         and (not clause.gang or clause.gang == spec.gang)
-        and spec.name.startswith(clause.name_prefix)
+        and (
+            not clause.name_prefix
+            or spec.name.startswith(clause.name_prefix)
+            or clause.name_prefix.startswith(f"{spec.name} ")
+        )
         and (not clause.group_prefix or has_prefix(clause.group_prefix, spec.group))
     )
 

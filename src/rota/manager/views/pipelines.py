@@ -136,6 +136,7 @@ def event(news: SessionNews) -> PipelineEvent:
         at=_moment(news.at),
         by=news.by,
         progress=None if news.progress is None else _progress(news.progress),
+        lacks=news.lacks,
     )
 
 

@@ -14,7 +14,7 @@ from rota.core.attempts.parts import lease_hosts
 from rota.core.fields.table import IN_SPEC
 from rota.core.forecast.expectation import Expected
 from rota.core.jobs.explain import MOST_BLOCKERS, Explanation
-from rota.core.jobs.job import Condition, Job, Parent, Reason, Spec
+from rota.core.jobs.job import Condition, Job, Parent, Reason, Spec, name_of
 from rota.core.jobs.outcome import Outcome
 from rota.core.jobs.reason_texts import sentence
 from rota.core.jobs.report_groups import names_of
@@ -69,6 +69,10 @@ def shown_fields(spec: Spec) -> dict[str, Any]:
     for name, value, shown in _CONVERTED:
         found[name] = shown(value(spec))
     return found
+
+
+def _shown_of_element(spec: Spec, pipeline_element: str) -> dict[str, Any]:
+    return {**shown_fields(spec), "name": name_of(spec, pipeline_element)}
 
 
 def view(
@@ -168,7 +172,7 @@ def view(
         wait_s=round(times.wait_s, 6),
         provision_s=round(times.provision_s, 6),
         hold_s=round(times.hold_s, 6),
-        **shown_fields(spec),
+        **(shown_fields(spec) if row.pipeline_element is None else _shown_of_element(spec, row.pipeline_element)),
     )
 
 

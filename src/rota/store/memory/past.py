@@ -23,7 +23,7 @@ def _past_attempt(row: StoredAttempt, job: StoredJob) -> PastAttempt:
     assert row.ended_at is not None
     return PastAttempt(
         row.job, row.number, row.host, row.started_at, row.ended_at, row.outcome or "", row.spec or job.spec_id,
-        job.group, row.size, row.given,
+        job.group, row.size, row.given, job.pipeline_element,
     )  # fmt: skip
 
 

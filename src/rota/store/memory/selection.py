@@ -9,7 +9,7 @@ import msgspec
 
 from rota.core.attempts.parts import lease_hosts
 from rota.core.jobs.command import one_line
-from rota.core.jobs.job import Spec
+from rota.core.jobs.job import Spec, name_of
 from rota.core.jobs.report_groups import has_prefix, is_in
 from rota.core.stored import StoredAttempt, StoredJob
 from rota.store.base import Clause, Order, folded, in_pool
@@ -24,8 +24,9 @@ def matching(tables: MemoryTables, clauses: Sequence[Clause]) -> Iterator[Stored
 
 
 def is_found(job: StoredJob, search: str, named: Collection[int]) -> bool:
-    """Is the text in its command, or its specification one of those named?"""
-    return not search or folded(search) in folded(one_line(job.cmd)) or job.spec_id in named
+    """Is the text in its command or the element that it is for, or its specification one of those named?"""
+    texts = (one_line(job.cmd), job.pipeline_element or "")
+    return not search or any(folded(search) in folded(text) for text in texts) or job.spec_id in named
 
 
 def in_order(
@@ -73,9 +74,9 @@ def _is_specified(tables: MemoryTables, job: StoredJob, clause: Clause) -> bool:
     return (
         clause.queue in ("", spec.queue)
         and clause.project in ("", spec.project)
-        and clause.name in ("", spec.name)
+        and clause.name in ("", spec.name, name_of(spec, job.pipeline_element))
         and clause.gang in ("", spec.gang)
-        and spec.name.startswith(clause.name_prefix)
+        and name_of(spec, job.pipeline_element).startswith(clause.name_prefix)
     )
 
 

@@ -107,6 +107,7 @@ def _new_job(row: JobRow) -> StoredJob:
         input_bytes=row.input_bytes,
         array=row.array,
         index=row.index,
+        pipeline_element=row.pipeline_element,
     )
 
 

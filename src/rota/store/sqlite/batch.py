@@ -139,7 +139,7 @@ class _Shared(Struct, frozen=True, array_like=True, gc=False):
     reason_code: str | None
     reason_message: str | None
     after: str | None
-    more: int = 0  #: 1: their own rows go on with input_bytes, array and index
+    more: int = 0  #: 1: their own rows go on with input_bytes, array and index; 2: with the element of a pipeline
 
 
 def _write_jobs(changes: Changes, batch: Batch, write: Write) -> None:
@@ -148,16 +148,18 @@ def _write_jobs(changes: Changes, batch: Batch, write: Write) -> None:
     shared: dict[_Shared, int] = {}
     spans: dict[str, list[int]] = {}
     for row in changes.jobs:
-        more = row.input_bytes is not None or row.array is not None
+        more = 2 if row.pipeline_element else int(row.input_bytes is not None or row.array is not None)
         same = _Shared(
             row.submission, row.spec_id, row.group, row.user, row.state, row.submitted_at, row.ready_at,
-            row.reason_code, row.reason_message, row.after, int(more),
+            row.reason_code, row.reason_message, row.after, more,
         )  # fmt: skip
         position = shared.get(same)
         if position is None:
             position = shared[same] = len(shared)
         n = row.id
-        if more:
+        if more == 2:
+            own.append((n, row.key, row.cmd, position, row.pipeline_element))
+        elif more:
             own.append((n, row.key, row.cmd, position, row.input_bytes, row.array, row.index))
         else:
             own.append((n, row.key, row.cmd, position))

@@ -139,6 +139,9 @@ def _part(connection: sqlite3.Connection, clause: Clause, *, above: int, also: s
         # Specifications are few beside jobs, or else each is read once.
         terms.append(f"+j.spec IN (SELECT id FROM specs WHERE {condition})")
         params.append(value)
+    for condition, values in _of_names(clause):
+        terms.append(condition)
+        params += values
     if clause.host:
         terms.append(f"EXISTS (SELECT 1 FROM attempts AS a WHERE {_NEWEST} AND (a.host = ? OR {_OTHER_HOST}))")
         params += (clause.host, clause.host)
@@ -164,11 +167,27 @@ def _part(connection: sqlite3.Connection, clause: Clause, *, above: int, also: s
 
 def _of_specs(clause: Clause) -> Iterator[tuple[str, str]]:
     """The conditions of a clause on specifications, each with its parameter."""
-    for name, default in (("queue", "default"), ("project", ""), ("name", ""), ("gang", "")):
+    for name, default in (("queue", "default"), ("project", ""), ("gang", "")):
         if value := getattr(clause, name):
             yield f"coalesce(spec ->> '{name}', '{default}') = ?", value
-    if clause.name_prefix:
-        yield "instr(char(10) || (spec ->> 'name'), char(10) || ?) = 1", clause.name_prefix
+
+
+def _of_names(clause: Clause) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The conditions of a clause on names, each with its parameters. In a pipeline a name is `STAGE ELEMENT`; its
+    first word is the name of the specification."""
+    named = "+j.spec IN (SELECT id FROM specs WHERE coalesce(spec ->> 'name', '') = ?)"
+    begins = "instr(char(10) || {}, char(10) || ?) = 1"
+    of_specs = begins.format("(spec ->> 'name')")
+    prefixed = f"+j.spec IN (SELECT id FROM specs WHERE {of_specs})"
+    for text, of_spec, of_element in (
+        (clause.name, named, "j.pipeline_element = ?"),
+        (clause.name_prefix, prefixed, begins.format("j.pipeline_element")),
+    ):
+        stage, blank, element = text.partition(" ")
+        if blank:
+            yield f"({of_spec} OR ({named} AND {of_element}))", (text, stage, element)
+        elif text:
+            yield of_spec, (text,)
 
 
 def contains(text: str) -> str:

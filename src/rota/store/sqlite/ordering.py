@@ -41,15 +41,16 @@ _BY: Final = {
 
 
 def searched(part: JobsPart, search: str, named: Collection[int]) -> JobsPart:
-    """The jobs of a part with this text in the command, or with one of the named specifications."""
+    """The jobs of a part with this text in the command, or in the element of a pipeline, or with one of the named
+    specifications."""
     if not search:
         return part
-    found = contains(search)
-    params: tuple[str | int | float, ...] = (*part.params, pattern(search))
+    found = f"{contains(search)} OR j.pipeline_element LIKE ? ESCAPE '\\'"
+    params: tuple[str | int | float, ...] = (*part.params, pattern(search), pattern(search))
     if named:
-        found = f"({found} OR j.spec IN (SELECT value FROM json_each(?)))"
+        found += " OR j.spec IN (SELECT value FROM json_each(?))"
         params = (*params, msgspec.json.encode(list(named)).decode())
-    return msgspec.structs.replace(part, condition=f"({part.condition}) AND {found}", params=params)
+    return msgspec.structs.replace(part, condition=f"({part.condition}) AND ({found})", params=params)
 
 
 def statement(part: JobsPart, order: Order, *, specs: Mapping[int, int], limit: int) -> tuple[str, Params]:

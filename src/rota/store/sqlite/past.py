@@ -15,7 +15,9 @@ from rota.store.sqlite.statements import statements
 from rota.store.sqlite.sums import SqliteSums
 
 _ids = msgspec.json.Decoder(list[int])
-_rows = msgspec.json.Decoder(list[tuple[int, int, str, str, str, str, int, str, str | None, str | None]])
+_rows = msgspec.json.Decoder(
+    list[tuple[int, int, str, str, str, str, int, str, str | None, str | None, str | None]]
+)
 _hosts = msgspec.json.Decoder(tuple[int, set[str]])
 _sums = msgspec.json.Decoder(list[PastSum])
 #: Ids visited by one statement: what it sorts fits into a reader's cache.
@@ -81,11 +83,11 @@ class SqlitePast(SqliteSums):
 
 def _attempt(
     job: int, number: int, host: str, started_at: str, ended_at: str, outcome: str, spec: int, group: str,
-    size: str | None, given: str | None,
+    size: str | None, given: str | None, pipeline_element: str | None,
 ) -> PastAttempt:  # fmt: skip
     return PastAttempt(
         job, number, host, float(started_at), float(ended_at), outcome, spec, group, json_columns.size(size),
-        json_columns.given(given),
+        json_columns.given(given), pipeline_element,
     )  # fmt: skip
 
 

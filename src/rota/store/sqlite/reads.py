@@ -277,13 +277,14 @@ def _united(connection: sqlite3.Connection, clauses: Sequence[Clause]) -> JobsPa
 def _job(row: list[Any]) -> StoredJob:
     (
         id, key, submission, spec_id, group, user, cmd, state, number, tries, submitted_at, ready_at, due_at,
-        ended_at, code, message, parents, floor, input_bytes, array, index, replaced_by, newest,
+        ended_at, code, message, parents, floor, input_bytes, array, index, replaced_by,
+        pipeline_element, newest,
     ) = row  # fmt: skip
     return StoredJob(
         id, key, submission, spec_id, group, user, command_from_text(cmd), state, number, tries,
         _time(submitted_at) or 0.0, _time(ready_at), _time(due_at), _time(ended_at), code, message,
         json_columns.after(parents), None if newest is None else _newest(newest), json_columns.floor(floor),
-        input_bytes, array, index, replaced_by,
+        input_bytes, array, index, replaced_by, pipeline_element,
     )  # fmt: skip
 
 

@@ -226,6 +226,57 @@ def test_a_session_outlives_its_manager_and_builds_nothing_twice(rota: Deploymen
     assert Counter(log(directory)) == Counter(f"{stage} e{n}" for stage in "ab" for n in range(40))
 
 
+def test_conditions_of_stages_for_failed_elements_see_the_outcome(rota: Deployment) -> None:
+    directory = place(
+        rota,
+        "outcomes",
+        """
+        stages:
+          - name: fetch                                   # asks at once what later stages will need
+            run: echo fetch {name} >> log
+          - name: check
+            always: true
+            skip_if: test {name} = good || sh -c 'kill -9 $$'
+            run: echo check {name} >> log
+          - name: build
+            imperative: true
+            skip_if: "true"
+            run: echo build {name} >> log
+          - name: tell
+            imperative: true
+            also_failed: true
+            run_if: test "$ROTA_OUTCOME" = failed
+            run: echo tell {name} $ROTA_OUTCOME >> log
+        elements: {good: {}, bad: {}}
+        """,
+    )
+    *_, summary = run(rota, directory, status=1)
+    assert summary["elements"] == {"good": "skipped", "bad": "failed"}
+    assert log(directory) == ["tell bad failed"]
+
+
+def test_an_element_whose_source_failed_comes_to_stages_for_failed_ones_that_need_no_key(rota: Deployment) -> None:
+    directory = place(
+        rota,
+        "untracked",
+        """
+        stages:
+          - {name: track, redefines: "ref-{name}", run: "echo 1 > ref-{name}; test {name} != bad"}
+          - {name: build, imperative: true, run: "echo build {name} >> log"}
+          - {name: push, also_failed: true, run: "echo push {name} {key} >> log"}
+          - {name: tell, also_failed: true, run: "echo tell {name} $ROTA_OUTCOME >> log"}
+        elements: {bad: {}}
+        """,
+    )
+    *events, _summary = run(rota, directory, status=1)
+    assert log(directory) == ["tell bad failed"]
+    blocked = {each["stage"]: each.get("lacks") for each in events if each["event"] == "blocked"}
+    assert blocked == {"build": None, "push": "key"}
+    assert "blocked push bad because its {key} is not known" in rota.rota(
+        "pipeline", "run", "p.yaml", "--rerun", cwd=directory
+    ).stdout  # fmt: skip
+
+
 def test_what_is_wrong_with_a_request_is_said(rota: Deployment) -> None:
     directory = place(rota, "wrong")
     assert "no session of" in rota.rota("pipeline", "show", "p.yaml", cwd=directory).stderr

@@ -54,7 +54,8 @@ WHERE submissions.id = v ->> 0;
 -- New jobs. What many of them have in common comes once, in the second list: (submission, spec, group,
 -- user, state, submitted_at, ready_at, reason code, reason message, after); the first list is (id, key,
 -- cmd, position in the second). Where a shared row ends in a 1, its jobs are (…, input_bytes, array, index):
--- nearly all have none of these, and three more cells to look for would cost all of them a tenth.
+-- nearly all have none of these, and three more cells to look for would cost all of them a tenth. Where it ends in a 2,
+-- they are (…, pipeline_element).
 WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?1)),
 shared AS MATERIALIZED (
     SELECT key AS position,
@@ -66,10 +67,11 @@ shared AS MATERIALIZED (
            value ->> 10 AS more
     FROM json_each(?2))
 INSERT INTO jobs (id, key, cmd, in_submission, spec, in_group, state, submitted_at, ready_at,
-                  reason_code, reason_message, after, input_bytes, array_id, array_index)
+                  reason_code, reason_message, after, input_bytes, array_id, array_index, pipeline_element)
 SELECT v ->> 0, v ->> 1, v ->> 2, in_submission, spec, in_group, state, submitted_at, ready_at,
        reason_code, reason_message, after,
-       iif(more, v ->> 4, NULL), iif(more, v ->> 5, NULL), iif(more, v ->> 6, NULL)
+       iif(more = 1, v ->> 4, NULL), iif(more = 1, v ->> 5, NULL), iif(more = 1, v ->> 6, NULL),
+       iif(more = 2, v ->> 4, NULL)
 FROM r CROSS JOIN shared ON position = v ->> 3;
 
 -- name: respecify_jobs
@@ -713,7 +715,7 @@ SELECT json_group_array(json_array(
     iif(ready_at IS NULL, '', printf('%!.18g', ready_at)),
     iif(due_at IS NULL, '', printf('%!.18g', due_at)),
     iif(ended_at IS NULL, '', printf('%!.18g', ended_at)),
-    reason_code, reason_message, after, floor, input_bytes, array_id, array_index, replaced_by,
+    reason_code, reason_message, after, floor, input_bytes, array_id, array_index, replaced_by, pipeline_element,
     iif(job IS NULL, NULL, json_array(
         job, number, token, runner, host,
         iif(leased_at IS NULL, '', printf('%!.18g', leased_at)),
@@ -726,7 +728,7 @@ SELECT json_group_array(json_array(
 FROM (
     SELECT j.id, j.key, s.id AS submission, j.spec, g.grp, g.user, j.cmd, j.state, j.attempt, j.tries,
            j.submitted_at, j.ready_at, j.due_at, j.ended_at, j.reason_code, j.reason_message, j.after,
-           j.floor, j.input_bytes, j.array_id, j.array_index, j.replaced_by,
+           j.floor, j.input_bytes, j.array_id, j.array_index, j.replaced_by, j.pipeline_element,
            a.job, a.number, a.token, a.runner, a.host, a.leased_at, a.started_at, a.pid, a.seat, a.outcome,
            a.exit_code, a.signal, a.reason_code AS its_code, a.reason_message AS its_message,
            a.ended_at AS its_end, a.cpu_s, a.peak_mem, a.peak_disk, a.segment, a.offset, a.out_len, a.err_len,
@@ -759,10 +761,10 @@ SELECT json_array(count(*), json_group_array(DISTINCT host)) FROM (
 -- name: past
 -- The same attempts after a job and number; one JSON value.
 SELECT json_group_array(json_array(job, number, host, printf('%!.18g', started_at), printf('%!.18g', ended_at), outcome,
-                                   spec, grp, size, given))
+                                   spec, grp, size, given, pipeline_element))
 FROM (
     SELECT a.job, a.number, a.host, a.started_at, a.ended_at, a.outcome, coalesce(a.spec, j.spec) AS spec, g.grp, a.size,
-           a.given
+           a.given, j.pipeline_element
     FROM json_each(?3) AS r
     CROSS JOIN attempts AS a ON a.job BETWEEN max(r.value ->> 0, ?5) AND r.value ->> 1
     CROSS JOIN jobs AS j ON j.id = a.job
