@@ -138,6 +138,22 @@ def test_exclusive_stages_are_looked_at_at_most_every_ten_seconds_one_at_a_time(
     assert m.session().over
 
 
+def test_a_stage_for_the_session_without_a_condition_runs_once_at_the_end() -> None:
+    m = machine()
+    m.start(pipeline([stage("report", per_session=True), stage("a"), stage("b")], FOUR))
+    m.run()
+    assert m.order.count(("", "report")) == 1
+    assert m.order[-1] == ("", "report")
+
+
+def test_a_session_of_stages_for_the_session_alone_leaves_nothing_waiting() -> None:
+    m = machine()
+    m.start(pipeline([stage("a"), stage("report", per_session=True)], FOUR), stages=(1,))
+    m.run()
+    assert m.order == [("", "report")]
+    assert m.outcomes() == dict.fromkeys(FOUR, "skipped")
+
+
 def test_a_stage_for_the_session_runs_once_when_its_condition_holds() -> None:
     holds = [1, 0, 0]
     m = machine(cores=1, condition=lambda _element, _stage: holds.pop(0) if holds else 0)

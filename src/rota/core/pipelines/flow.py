@@ -183,9 +183,10 @@ class Flow:
         One that has not left the last stage is running or waiting, unless something has gone wrong with it."""
         base = element * self.progress.width
         row = self.progress.statuses[base : base + self.progress.width]
-        goes_on = row[self.route.last] < SETTLED
+        goes_on = self.at[element] < self._end
         now = "running" if Status.RUNNING in row else "waiting"
-        word = next((word for word, statuses in _OUTCOME_ORDER if not statuses.isdisjoint(row)), now)
+        word = next((word for word, statuses in _OUTCOME_ORDER if not statuses.isdisjoint(row)), None)
+        word = word or (now if goes_on else "skipped")  # only stages for the session were selected
         return now if goes_on and word in ("ok", "skipped") else word
 
     def failed(self, element: int, stage: int) -> bool:

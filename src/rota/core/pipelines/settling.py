@@ -73,9 +73,8 @@ def _take_ends(turn: Turn, session: Session) -> None:
         names = {use.name for use in job.spec.limits}
         for each in session.route.per_session:
             takes = session.definition.stages[each].takes
-            if (_again(session, each) or each not in session.record.ran) and (
-                not takes or any(use.name in names for use in takes)
-            ):
+            may_run = _again(session, each) or (session.route.conditional[each] and each not in session.record.ran)
+            if may_run and (not takes or any(use.name in names for use in takes)):
                 session.due.add(each)
 
 

@@ -286,6 +286,8 @@ def test_what_is_wrong_with_a_request_is_said(rota: Deployment) -> None:
     assert "there is no element 'nobody'" in rota.rota(
         "pipeline", "run", "p.yaml", "--only", "lib", "nobody", cwd=directory
     ).stderr  # fmt: skip
+    for empty in (["--only", ""], ["--stages", ""], ["--stages", " ,"], ["--only", "lib", ""]):
+        assert "leave them out for all" in rota.rota("pipeline", "run", "p.yaml", *empty, cwd=directory).stderr
     assert "use --only lib for elements" in rota.rota("pipeline", "run", "p.yaml", "lib", cwd=directory).stderr
     assert "there is no stage 'x'" in rota.rota("pipeline", "run", "p.yaml", "--stages", "x", cwd=directory).stderr
 

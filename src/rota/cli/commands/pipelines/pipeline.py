@@ -74,6 +74,10 @@ def run(
 
     if elements and not only:
         raise click.UsageError(f"one file at a time: use --only {' '.join(elements)} for elements")
+    wanted = [name.strip() for name in stages.split(",") if name.strip()] if stages is not None else []
+    if "" in (*only, *elements) or (stages is not None and not wanted):
+        # An empty variable of a script must not mean everything.
+        raise click.UsageError("--only and --stages need names; leave them out for all")
     settings = call.settings()
     path = os.path.realpath(file)
     definition = load(file)
@@ -82,8 +86,8 @@ def run(
         definition,
         file=path,
         cwd=os.path.dirname(path),
-        only=[name for name in (*only, *elements) if name],
-        stages=[name.strip() for name in stages.split(",") if name.strip()] if stages else (),
+        only=[*only, *elements],
+        stages=wanted,
         on_error=on_error or ("ask" if asks else "continue"),
         restart=restart,
         rerun=rerun,
