@@ -321,3 +321,48 @@ def test_a_job_is_taken_out_of_the_quotas_by_an_administrator_or_a_rule_and_by_n
     assert rota.rota("modify", str(own), "-t", "no_quotas").returncode == 0
     ann.ok("modify", str(own), "--priority", "3")
     assert rota.json("show", str(own))["type"] == ["no_quotas"]
+
+
+def test_sessions_of_pipelines_are_ones_own_even_of_the_same_file(
+    rota: Deployment, ann: Colleague, bob: Colleague
+) -> None:
+    file = rota.work / "p.yaml"
+    file.write_text(f"""
+limits: {{shared: 2}}
+stages:
+  - {{name: build, run: "{_LOOP}", takes: {{shared: 1}}}}
+elements: {{one: {{}}}}
+""")
+    runs = [rota.popen("pipeline", "run", "--json", str(file), env=each.env) for each in (ann, bob)]
+    wait_until(lambda: len(rota.json("pipeline", "list")) == 2, "both have begun")
+    sessions = {each["user"]: each["session"] for each in rota.json("pipeline", "list")}
+    assert [each["user"] for each in ann.json("pipeline", "list")] == ["nobody"]
+    assert rota.ok("pipeline", "list").splitlines()[0].endswith("USER")
+    (other,) = [number for user, number in sessions.items() if user != "nobody"]
+    for words in (("show",), ("pause",), ("retry",)):
+        done = ann.rota("pipeline", *words, str(other))
+        assert (done.returncode, f"there is no session {other}" in done.stderr) == (3, True)
+    assert ann.ok("pipeline", "pause", str(file)) == "1 changed\n"
+    states = {each["user"]: each["state"] for each in rota.json("pipeline", "list")}
+    assert states["nobody"] == "paused"
+    assert sorted(states.values()) == ["paused", "running"]
+    assert rota.ok("pipeline", "resume", str(sessions["nobody"])) == "1 changed\n"
+    (rota.work / "go").touch()
+    assert [each.wait() for each in runs] == [0, 0]
+
+
+def test_a_pipeline_takes_no_limit_alone_that_a_job_of_its_user_may_not(rota: Deployment, ann: Colleague) -> None:
+    rota.ok("limit", "site:2")
+    file = rota.work / "p.yaml"
+    text = """
+limits: {%s: 2}
+stages:
+  - {name: clean, per: session, run: "true", takes: {%s: exclusive}}
+elements: {one: {}}
+"""
+    file.write_text(text % ("site", "site"))
+    ann.refused(
+        "pipeline", "run", str(file), says="limit 'site' cannot be taken alone by nobody: it is the site's"
+    )
+    file.write_text(text % ("own", "own"))
+    ann.ok("pipeline", "run", str(file))

@@ -138,6 +138,19 @@ def test_exclusive_stages_are_looked_at_at_most_every_ten_seconds_one_at_a_time(
     assert m.session().over
 
 
+def test_an_exclusive_stage_does_not_run_again_because_of_jobs_that_ended_before_it_began() -> None:
+    m = machine()
+    stages = [
+        stage("build", takes={"cache": 1}),
+        stage("clean", per_session=True, takes={"cache": "exclusive"}),
+    ]
+    m.start(pipeline(stages, {"e1": (), "e2": ()}, {"cache": 2}))
+    m.finish("e1", "build")
+    m.finish("e2", "build")
+    m.run()
+    assert m.order.count(("", "clean")) == 1
+
+
 def test_a_stage_for_the_session_without_a_condition_runs_once_at_the_end() -> None:
     m = machine()
     m.start(pipeline([stage("report", per_session=True), stage("a"), stage("b")], FOUR))

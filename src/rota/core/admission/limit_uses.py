@@ -62,18 +62,18 @@ def resolve(
                     hint=f"take fewer, or raise it with 'rota limit {use.name}:{units}'",
                 )
         if use.exclusive and not admin and known is not None:
-            _refuse_alone(known, user)
+            refuse_alone(known, user)
         resolved.append(LimitUse(use.name, units, use.exclusive))
     return tuple(sorted(resolved, key=lambda use: use.name))
 
 
-def _refuse_alone(known: Limit, user: str) -> None:
+def refuse_alone(known: Limit, user: str, *, instead: str = "leave out the '!'") -> None:
     """Raise `BadInput` if a user wants a limit of the site or of another user alone: no other job could use it."""
     if known.by_jobs and known.owner in ("", user):
         return
     whose = f"jobs of {known.owner} declared it" if known.by_jobs else "it is the site's"
     raise BadInput(
         f"limit '{known.name}' cannot be taken alone by {user}: {whose}",
-        hint="leave out the '!', or ask an administrator",
+        hint=f"{instead}, or ask an administrator",
         code="denied",
     )

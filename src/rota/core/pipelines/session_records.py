@@ -39,6 +39,7 @@ class SessionStarted(Event, frozen=True):
     restart: bool = False  #: end a session of this file whose definition differs
     watch: bool = False  #: answered by what happens in the session
     rerun: bool = False  #: take nothing for done because an earlier session did it
+    admin: bool = True  #: may it take limits of others alone?
 
 
 class SessionActed(Event, frozen=True):

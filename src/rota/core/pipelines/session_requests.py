@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from rota.core.admission.limit_uses import refuse_alone
 from rota.core.answers import Added, compact_answer
 from rota.core.effects import SendReply
 from rota.core.pipelines.flow import ON_ERROR
@@ -144,6 +145,8 @@ def _declare_limits(world: World, turn: Turn, event: SessionStarted) -> None:
     for stage in event.definition.stages:
         for use in stage.takes:
             known = limits.get(use.name)
+            if known is not None and use.exclusive and not event.admin:
+                refuse_alone(known, event.by.user, instead="take units of it")
             if known is None and use.name not in named:
                 raise BadInput(
                     f"stage '{stage.name}' takes '{use.name}', which is no limit",

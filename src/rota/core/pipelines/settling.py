@@ -263,6 +263,8 @@ def _whole_ended(turn: Turn, session: Session, stage: int, job: StageJob, status
     ran[stage] = ran.get(stage, 0) + 1
     session.changed = True
     session.progress.set(session.whole, stage, Status.AHEAD)
+    if all(use.exclusive for use in session.definition.stages[stage].takes):
+        session.due.discard(stage)  # nobody has used its limits since it began
     if status in FAILURES:
         _whole_failed(session, stage)
     cell = session.progress.cell(session.whole, stage)

@@ -139,7 +139,7 @@ class Pipelines(FeatureService):
                 by=by, file=ask.file, cwd=ask.specs[0].cwd, digest=digest, definition=definition,
                 works=tuple(works), conditions=conditions, specs=specs, stages=stages, on_error=ask.on_error,
                 limits=[Limit(name, units, by_jobs=True, owner=peer.user) for name, units in definition.limits],
-                restart=ask.restart, watch=ask.watch, rerun=ask.rerun,
+                restart=ask.restart, watch=ask.watch, rerun=ask.rerun, admin=not restricted(peer),
             )
         )  # fmt: skip
 

@@ -124,7 +124,7 @@ def _connected(call: Invocation, *, may_start: bool) -> tuple[Client, bool]:
 @pipeline.command("show")
 @click.argument("file", required=False)
 def show(call: Invocation, file: str | None) -> int:
-    """Show the latest session of a file; without one, list all sessions.
+    """Show the latest session of a file, or the session with a number; without one, list all sessions.
 
     \b
     Examples:
@@ -137,7 +137,8 @@ def show(call: Invocation, file: str | None) -> int:
         if file is None:
             _print_all(call, client)
             return 0
-        view = client.pipeline(os.path.realpath(file))
+        path, session = _named(file)
+        view = client.pipeline(path, session=session)
     if call.json:
         print_json(summary_json(view, now=True))
     elif call.quiet:
@@ -173,6 +174,7 @@ def _print_all(call: Invocation, client: Client) -> None:
     elif not listed:
         print_err("no sessions; start one with 'rota pipeline run FILE'")
     else:
+        several = len({each.user for each in listed}) > 1
         rows = [
             [
                 str(each.session),
@@ -180,10 +182,12 @@ def _print_all(call: Invocation, client: Client) -> None:
                 f"{each.total - each.left:,}/{each.total:,}",
                 about_duration(each.elapsed_s),
                 harmless(each.file),
+                *([harmless(each.user)] if several else []),
             ]
             for each in listed
         ]
-        print_out(table(["SESSION", "STATE", "ELEMENTS", "TIME", "FILE"], rows, right="rlrrl", state=1))
+        heads = ["SESSION", "STATE", "ELEMENTS", "TIME", "FILE", *(["USER"] if several else [])]
+        print_out(table(heads, rows, right="rlrrll"[: len(heads)], state=1))
 
 
 @pipeline.command("retry")
@@ -225,10 +229,18 @@ def resume(call: Invocation, file: str) -> int:
 
 
 def _act(call: Invocation, verb: str, file: str, elements: tuple[str, ...] = ()) -> int:
+    path, session = _named(file)
     with call.connect() as client:
-        changed = client.act_on_pipeline(verb, file=os.path.realpath(file), elements=elements)
+        changed = client.act_on_pipeline(verb, file=path, session=session, elements=elements)
     if call.json:
         print_json({"changed": changed})
     elif not call.quiet:
         print_out(f"{changed} changed")
     return 0
+
+
+def _named(file: str) -> tuple[str, int]:
+    """The path of a file, or the number of a session: those of others are known by it alone."""
+    if file.isdecimal() and file.isascii() and len(file) < 19 and int(file) and not os.path.exists(file):
+        return "", int(file)
+    return os.path.realpath(file), 0
