@@ -41,6 +41,7 @@ from rota.core.world import (
     SiteCallback,
     StepCallback,
     UnqueueCallback,
+    UserRetry,
     World,
     WorldCheck,
 )
@@ -91,6 +92,7 @@ class Feature(Struct, frozen=True, kw_only=True, eq=False):
     acts_on: Selection | None = None
     judged: Judgement | None = None
     retried: RetryCheck | None = None
+    retried_by_user: UserRetry | None = None
     job_ended: JobCallback | None = None
     preparation: Preparation | None = None
     lease_voided: JobCallback | None = None

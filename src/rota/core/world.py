@@ -124,6 +124,7 @@ UnqueueCallback = Callable[["World", Job], bool]
 Companions = Callable[["World", Job], Iterable[int]]
 Selection = Callable[["World", str, list[int]], list[int]]
 Judgement = Callable[["World", Job, Outcome], Fate | None]
+UserRetry = Callable[["World", Turn, list[Job], str], dict[int, bool]]
 RetryCheck = Callable[["World", Job, str, Outcome], bool | None]
 NextTime = Callable[["World"], float | None]
 Invariant = Callable[["World"], list[str]]
@@ -168,6 +169,8 @@ class Points:
         self.judged: tuple[Judgement, ...] = ()
         #: May another attempt follow one that failed with this code? None: the rules for all jobs decide.
         self.retried: tuple[RetryCheck, ...] = ()
+        #: A user retries these jobs, which have ended; of those that the feature sees to itself: is one retried?
+        self.retried_by_user: tuple[UserRetry, ...] = ()
         self.job_ended: tuple[JobCallback, ...] = ()  #: a job is in a terminal state
         self.preparation: tuple[Preparation, ...] = ()  #: before a lease is sent
         self.lease_voided: tuple[JobCallback, ...] = ()  #: a lease ends that was never executed

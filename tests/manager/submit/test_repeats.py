@@ -60,3 +60,8 @@ def test_a_repeat_gets_the_first_answer_though_it_would_be_refused_by_now(paused
     with pytest.raises(RotaError, match="night"):
         _send(paused, "to-no-queue", ["true by night"], queue="night")
     assert _send(paused, "to-a-queue", ["true by night"], queue="night") == first
+
+
+def test_nobody_adds_jobs_under_the_name_of_a_session_of_a_pipeline(paused: Deployment) -> None:
+    with pytest.raises(RotaError, match="session of a pipeline"):
+        _send(paused, "pipeline-1", ["true in a pipeline"])

@@ -153,8 +153,17 @@ def on_jobs_released(world: World, turn: Turn, event: JobsReleased) -> None:
 
 def on_jobs_retried(world: World, turn: Turn, event: JobsRetried) -> None:
     """Re-open failed and cancelled jobs, except reservations whose time is over."""
-    changed, unchanged = [], []
+    changed: list[int] = []
+    unchanged: list[int] = []
+    elsewhere: dict[int, bool] = {}
+    if world.points.retried_by_user:
+        known = [job for id in event.jobs if (job := world.jobs.get(id) or event.loaded.get(id)) is not None]
+        for see_to in world.points.retried_by_user:
+            elsewhere |= see_to(world, turn, known, event.by.user)
     for id in event.jobs:
+        if id in elsewhere:
+            (changed if elsewhere[id] else unchanged).append(id)
+            continue
         job = world.jobs.get(id) or event.loaded.get(id)
         over = job is not None and reservation_over(world, job, turn.wall)  # no time is left to run in
         if not over and reopen_for_retry(world, turn, id, job, by=event.by.user, why="retry"):

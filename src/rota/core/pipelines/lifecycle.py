@@ -22,6 +22,7 @@ from rota.core.pipelines.session_requests import (
     on_session_acted,
     on_session_attended,
     on_session_started,
+    retry_jobs,
 )
 from rota.core.pipelines.session_rows import numbers_of, read_sessions
 from rota.core.pipelines.settling import next_look, settle_sessions, take_answers
@@ -205,6 +206,7 @@ FEATURE = Feature(
     unqueued=unqueued,
     judged=_judged,
     retried=retried,
+    retried_by_user=retry_jobs,
     attempt_started=attempt_started,
     attempt_over=_attempt_over,
     lease_dropped=lease_dropped,

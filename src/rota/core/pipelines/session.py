@@ -25,6 +25,7 @@ from rota.plan.placement.queue import RankKey
 
 #: The depth of a rank key is in these parts of a second, or of an element.
 _PARTS: Final = 1000
+_SUBMISSION: Final = "pipeline-"
 
 
 class StageJob(Job):
@@ -195,7 +196,12 @@ class Sessions:
 
 def submission_of(number: int) -> str:
     """The name under which the jobs of a session were added."""
-    return f"pipeline-{number}"
+    return f"{_SUBMISSION}{number}"
+
+
+def is_submission(name: str) -> bool:
+    """Were the jobs of a session added under this name?"""
+    return name.startswith(_SUBMISSION)
 
 
 def session_of(world: World, job: Job) -> Session | None:

@@ -9,9 +9,10 @@ from msgspec import Struct
 from rota.core.admission.limit_uses import refuse_alone
 from rota.core.answers import Added, compact_answer
 from rota.core.effects import SendReply
+from rota.core.jobs.job import Job
 from rota.core.pipelines.flow import ON_ERROR
 from rota.core.pipelines.progress import ROW, Status
-from rota.core.pipelines.session import Session, Sessions, mark_dirty
+from rota.core.pipelines.session import Session, Sessions, is_submission, mark_dirty
 from rota.core.pipelines.session_records import (
     ASKING,
     PAUSED,
@@ -244,6 +245,14 @@ def _retry(world: World, turn: Turn, session: Session, event: SessionActed) -> i
     question = session.record.question
     if question is not None and wanted is None:
         wanted = [question[0]]
+    again = _take_back(turn, session, wanted)
+    if session.still and session.record.state == ASKING and not ask_next(world, turn, session):
+        resume(world, turn, session, user=event.by.user)
+    return len(again)
+
+
+def _take_back(turn: Turn, session: Session, wanted: list[int] | None) -> list[int]:
+    """Take these elements back to where they failed, and return those that had."""
     again = session.flow.retry(wanted)
     record = session.record
     if again:
@@ -255,9 +264,26 @@ def _retry(world: World, turn: Turn, session: Session, event: SessionActed) -> i
         session.changed = True
         for element in again:
             tell(session, turn.wall, "retried", session.progress.cell(element, session.flow.at[element]))
-    if session.still and record.state == ASKING and not ask_next(world, turn, session):
-        resume(world, turn, session, user=event.by.user)
-    return len(again)
+    return again
+
+
+def retry_jobs(world: World, turn: Turn, jobs: list[Job], _user: str) -> dict[int, bool]:
+    """A user retries single jobs: those of sessions take their elements back. Nothing becomes of one whose session
+    is gone, or whose place another job has taken."""
+    done: dict[int, bool] = {}
+    by_session: dict[str, list[int]] = {}
+    for job in jobs:
+        if is_submission(job.submission):
+            done[job.id] = False
+            by_session.setdefault(job.submission, []).append(job.id)
+    for session in world.use(Sessions).all.values():
+        if ids := {*by_session.get(session.submission, ())}:
+            places = {id: cell for cell, id in enumerate(session.progress.jobs) if id in ids}
+            elements = {id: session.place_of(cell)[0] for id, cell in places.items()}
+            again = {*_take_back(turn, session, sorted({*elements.values()} - {session.whole}))}
+            done |= {id: element in again for id, element in elements.items()}
+            mark_dirty(world, session)
+    return done
 
 
 _ACTS: Final = {

@@ -13,6 +13,7 @@ from rota.core.admission.admission import Admission
 from rota.core.answers import expand_answer
 from rota.core.events import Asker
 from rota.core.jobs.job import Job
+from rota.core.pipelines.session import is_submission
 from rota.core.rows import KnownJob, SubmissionRow
 from rota.core.states import RETRYABLE
 from rota.core.submit.spec_library import Library
@@ -96,6 +97,8 @@ class Uploads:
             await self._readers.read(ask)
         if not 0 < len(add.submission) <= 64:
             raise BadInput("a submission needs an id of at most 64 characters")
+        if is_submission(add.submission):
+            raise BadInput("this id is of a session of a pipeline", hint="choose another one")
         if add.first == 0:
             waited = 0
             while (sealed := self._sealed.count(add.submission)) > waited:
