@@ -25,7 +25,7 @@ _MEANINGS: Final[Mapping[str, str]] = {
     "terminate": "end all jobs now",
     "retry": "run the failed job again, and go on",
     "log": "show all that the failed job has printed",
-    "shell": "open a shell in the directory and environment of the session's jobs",
+    "shell": "open a shell where the jobs run, with their environment",
     "detach": "leave; the session goes on",
 }
 

@@ -29,6 +29,9 @@ _IDLE_S: Final = 0.5
 #: So many lines at most show running jobs, and so many messages are printed at once.
 _MOST_RUNNING: Final = 12
 _MOST_MESSAGES: Final = 200
+#: What one failure blocks is told at once up to so many elements, then when there are so many times more.
+_FEW: Final = 20
+_MORE: Final = 4
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 _UP: Final = literal("\x1b[A")
 _BEGIN: Final = literal("\r")
@@ -77,7 +80,8 @@ class ScreenShow(LinesShow):
         self._region = Region()
         self._messages: list[SafeText] = []
         self._told_blocked: set[str] = set()
-        self._blocked: dict[str, list[str]] = {}  #: what failed → what it blocks, since the last picture
+        self._blocked: dict[str, list[str]] = {}  #: what failed → what it blocks, of which nothing was said yet
+        self._blocks: dict[str, int] = {}  #: what failed → of so many that it blocks something was said
         self._last = 0.0
         self._changed = True
         self._size = os.terminal_size((80, 24))
@@ -100,6 +104,8 @@ class ScreenShow(LinesShow):
             self._messages.append(paint(f"  {event_line(event)}", "blocked", on=self._colour))
         elif event.event == "retried":
             self._told_blocked.clear()
+            self._blocked.clear()
+            self._blocks.clear()
             self._messages.append(harmless(event_line(event)))
         elif event.event in ("suspended", "resumed") and not event.element:
             self._messages.append(harmless(event_line(event)))
@@ -137,10 +143,14 @@ class ScreenShow(LinesShow):
     def _take_messages(self, columns: int) -> list[SafeText]:
         """What is to scroll by. Thousands of lines would only hide each other."""
         above, self._messages = self._messages, []
-        blocked, self._blocked = self._blocked, {}
-        for culprit, elements in blocked.items():
-            line = blocked_line(culprit, elements, columns)
-            above.append(paint(line, "blocked", on=self._colour))
+        for culprit, elements in list(self._blocked.items()):
+            said = self._blocks.get(culprit, 0)
+            # A line at every picture would hide all other messages.
+            if said < _FEW or len(elements) >= _MORE * said:
+                self._blocks[culprit] = said + len(elements)
+                line = blocked_line(culprit, elements, columns)
+                above.append(paint(line, "blocked", on=self._colour))
+                del self._blocked[culprit]
         if len(above) > _MOST_MESSAGES:
             left_out = len(above) - _MOST_MESSAGES
             above = [*above[:_MOST_MESSAGES], harmless(f"… and {left_out:,} more lines")]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _NAMED: Final = 10
 _RUNNING: Final = 20
 _IN_A_LINE: Final = 3
+#: So many lines say what one failure blocks.
+_BLOCKED: Final = 20
 _SUMS: Final = ("processed", "skipped", "failed", "blocked", "terminated")
 _SUMS_NOW: Final = ("waiting", "running")
 
@@ -67,14 +69,28 @@ class LinesShow(SessionShow):
     def __init__(self, board: Board, failures: Failures) -> None:
         super().__init__(board)
         self._failures = failures
+        self._lines_of: dict[str, int] = {}  #: what failed → lines about what it blocks
 
     def take(self, item: PipelineItem) -> None:
         for event in item.events:
             if event.event == "progress":
                 continue
+            if event.event == "blocked" and event.by and not event.lacks:
+                self._tell_blocked(event, event.by)
+                continue
+            if event.event == "retried":
+                self._lines_of.clear()
             print_out(event_line(event))
             print_out(*self._failures.lines(event))
         sys.stdout.flush()
+
+    def _tell_blocked(self, event: PipelineEvent, culprit: str) -> None:
+        """One failure may block thousands."""
+        told = self._lines_of[culprit] = self._lines_of.get(culprit, 0) + 1
+        if told <= _BLOCKED:
+            print_out(event_line(event))
+        elif told == _BLOCKED + 1:
+            print_out(f"(what else {harmless(culprit)} blocks is counted at the end)")
 
     def say(self, line: str) -> None:
         sys.stdout.flush()
@@ -175,7 +191,8 @@ def _failed_lines(view: PipelineView, board: Board | None) -> list[str]:
         if culprit != element:
             blocked.setdefault(culprit, []).append(element)
     for culprit, elements in [*blocked.items()][:_NAMED]:
-        lines.append(blocked_line(culprit, elements, room))
+        ended = "failed" if view.elements.get(culprit) == "failed" else "was terminated"
+        lines.append(blocked_line(culprit, elements, room, ended=ended))
     if len(blocked) > _NAMED:
         lines.append(f"  … and {count(len(blocked) - _NAMED, 'failure')} more that others wait for")
     unnamed = sum(outcome == "blocked" for outcome in view.elements.values()) - len(view.failures)
@@ -184,9 +201,9 @@ def _failed_lines(view: PipelineView, board: Board | None) -> list[str]:
     return lines
 
 
-def blocked_line(culprit: str, elements: list[str], room: int | None) -> str:
+def blocked_line(culprit: str, elements: list[str], room: int | None, *, ended: str = "failed") -> str:
     """`  blocked, because base failed: app, lib and 3 more`."""
-    return _named(f"  blocked, because {harmless(culprit)} failed: ", elements, room)
+    return _named(f"  blocked, because {harmless(culprit)} {ended}: ", elements, room)
 
 
 def _named(head: str, elements: list[str], room: int | None) -> str:
