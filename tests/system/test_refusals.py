@@ -220,6 +220,8 @@ def test_a_full_disk_refuses_jobs_but_records_ends_and_goes_on_when_there_is_roo
     with deployment(small_disk) as rota:
         rota.json("add", "--", "sh", "-c", f"while [ ! -e {rota.work}/go ]; do sleep 0.1; done")
         wait_until(lambda: rota.states().get(1) == "running", "it runs")
+        pipeline = rota.work / "p.yaml"
+        pipeline.write_text("stages: [{name: a, run: 'true'}]\nelements: {e: {}}\n")
         filler = small_disk / "filler"
         with filler.open("wb") as file, contextlib.suppress(OSError):
             while True:
@@ -227,6 +229,7 @@ def test_a_full_disk_refuses_jobs_but_records_ends_and_goes_on_when_there_is_roo
                 file.flush()
         refused = rota.rota("add", "--", "true")
         _one_line(refused, 4, "full")
+        _one_line(rota.rota("pipeline", "run", str(pipeline)), 4, "full")
         with contextlib.suppress(OSError):
             os.link(filler, rota.work / "go")  # a new name needs no room
         wait_until(lambda: rota.states()[1] == "complete", "its end is recorded on a full disk")

@@ -19,7 +19,7 @@ _TOLD: Final = 20
 _LINES: Final = 10
 _COMMAND: Final = 200
 _BYTES: Final = 8192
-_CONDITION: Final = "a condition was ended by a signal, or took longer than 60 s"
+_CONDITION: Final = "a condition could not be run, was ended by a signal, or took longer than 60 s"
 
 
 class Failures:
@@ -55,7 +55,8 @@ class Failures:
         found = self._client.job(job)
         if found.reason is None:
             return []
-        why = f"exit {found.exit_code}" if found.exit_code else sentence(found.reason.code, found.reason.message)
+        plain = found.reason.code == "exit" and found.exit_code
+        why = f"exit {found.exit_code}" if plain else sentence(found.reason.code, found.reason.message)
         command = cut(brief_command(found.cmd), _COMMAND)
         return [f"{harmless(why)}: {command}" if why else command]
 

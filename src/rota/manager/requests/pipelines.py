@@ -32,7 +32,7 @@ from rota.core.pipelines.session_records import (
     TellSession,
     Work,
 )
-from rota.errors import BadInput, Denied, NotFound
+from rota.errors import BadInput, Denied, NotFound, StoreFull
 from rota.manager.feature import FeatureService, ManagerFeature, Perform, Serve, Services
 from rota.manager.loop import clock
 from rota.manager.output.outputs import SegmentFiles
@@ -104,6 +104,14 @@ class Pipelines(FeatureService):
             raise BadInput("a pipeline needs the path of its file", hint="give one")
         for look_up in services.admission.to_look_up(peer.user):
             await services.readers.read(look_up)
+        live = services.world.live
+        if not (
+            self._is_going(peer.user, ask.file)
+            or await services.readers.read(lambda: services.store.can_accept(live))
+        ):
+            raise StoreFull(
+                "the disk is nearly full; no session was started", hint="free some space, then run it again"
+            )
         whole, digest = await services.readers.read(lambda: _definition(ask))
         definition = graph.only(whole, ask.only) if ask.only else whole
         stages = graph.stage_positions(definition, ask.stages) if ask.stages else None
@@ -184,6 +192,11 @@ class Pipelines(FeatureService):
             what = f"session {number}" if number else f"session of {file}"
             raise NotFound(f"there is no {what}", hint="start one with 'rota pipeline run FILE'")
         return found
+
+    def _is_going(self, user: str, file: str) -> bool:
+        sessions = self._world.find(Sessions)
+        found = sessions.of_file(user, file) if sessions is not None else None
+        return found is not None and not found.over
 
     def _may_see(self, peer: Peer, session: Session) -> bool:
         return not restricted(peer) or session.record.user == peer.user
