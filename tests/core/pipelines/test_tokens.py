@@ -138,6 +138,33 @@ def test_exclusive_stages_are_looked_at_at_most_every_ten_seconds_one_at_a_time(
     assert m.session().over
 
 
+def test_an_exclusive_user_stays_alone_while_paused_for_other_sessions_too() -> None:
+    m = machine()
+    stages = [
+        stage("build", takes={"cache": 1}),
+        stage("clean", per_session=True, takes={"cache": "exclusive"}),
+    ]
+    first = m.start(pipeline(stages, {"e1": ()}, {"cache": 2}))
+    m.finish("e1", "build")
+    assert set(m.work()) == {("", "clean")}
+    m.tell("pause", session=first)
+    second = m.start(pipeline([stages[0]], {"other": ()}, {"cache": 2}), file="/q.yaml")
+    m.advance(60.0)
+    m.pump()
+    assert ("other", "build") not in m.work()
+    m.crash()
+    m.with_runner()
+    m.heal()
+    assert ("other", "build") not in m.work()
+    m.tell("resume", session=first)
+    m.finish("", "clean")
+    m.finish("other", "build")
+    m.run()
+    assert m.session(first).over
+    assert m.session(second).over
+    assert m.order == [("e1", "build"), ("", "clean"), ("other", "build")]
+
+
 def test_an_exclusive_stage_does_not_run_again_because_of_jobs_that_ended_before_it_began() -> None:
     m = machine()
     stages = [

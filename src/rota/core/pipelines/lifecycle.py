@@ -143,6 +143,8 @@ def _adopt(world: World, session: Session, id: int, job: Job, *, leased: bool) -
     own.cell = cell
     element, stage = session.place_of(own.cell)
     own.pipeline_element = session.element_name(element)
+    if session.progress.status(element, stage) is Status.RUNNING:
+        own.told = own.attempt
     own.rank = session.rank_key(element, stage, job.spec.priority)
     session.live[id] = cell
     keep_after_restart(world, session, own, leased=leased)

@@ -54,7 +54,8 @@ def on_session_started(world: World, turn: Turn, event: SessionStarted) -> None:
     if former is not None and not former.over and not event.restart:
         if former.record.digest != event.digest:
             raise BadInput(
-                f"{event.file} has changed since its session was started, which is still running",
+                f"{event.file}, or what was selected of it, has changed since its session was started, which is"
+                " still running",
                 hint="wait for it, or end it and begin anew with --restart",
                 code="changed",
             )

@@ -210,7 +210,8 @@ def _look_at_whole(world: World, turn: Turn, session: Session) -> None:
         return
     last = _is_last(session)
     if last:
-        session.due.update(stage for stage in route.per_session if stage not in session.looked_at)
+        begun = {*session.looked_at, *session.record.ran}  # after a restart only the latter is known
+        session.due.update(stage for stage in route.per_session if stage not in begun)
     for stage in sorted(session.due):
         stops = session.flow.terminating or (session.flow.quitting and stage <= route.quit_until)
         status = progress.status(session.whole, stage)
