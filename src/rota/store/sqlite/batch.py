@@ -139,7 +139,7 @@ class _Shared(Struct, frozen=True, array_like=True, gc=False):
     reason_code: str | None
     reason_message: str | None
     after: str | None
-    more: int = 0  #: 1: their own rows go on with input_bytes, array and index; 2: with the element of a pipeline
+    more: int = 0  #: 1: their own rows go on with input_bytes, array and index; 2: and the element of a pipeline
 
 
 def _write_jobs(changes: Changes, batch: Batch, write: Write) -> None:
@@ -158,7 +158,9 @@ def _write_jobs(changes: Changes, batch: Batch, write: Write) -> None:
             position = shared[same] = len(shared)
         n = row.id
         if more == 2:
-            own.append((n, row.key, row.cmd, position, row.pipeline_element))
+            own.append(
+                (n, row.key, row.cmd, position, row.input_bytes, row.array, row.index, row.pipeline_element)
+            )
         elif more:
             own.append((n, row.key, row.cmd, position, row.input_bytes, row.array, row.index))
         else:

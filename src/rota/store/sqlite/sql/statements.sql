@@ -55,7 +55,7 @@ WHERE submissions.id = v ->> 0;
 -- user, state, submitted_at, ready_at, reason code, reason message, after); the first list is (id, key,
 -- cmd, position in the second). Where a shared row ends in a 1, its jobs are (…, input_bytes, array, index):
 -- nearly all have none of these, and three more cells to look for would cost all of them a tenth. Where it ends in a 2,
--- they are (…, pipeline_element).
+-- they go on with pipeline_element.
 WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?1)),
 shared AS MATERIALIZED (
     SELECT key AS position,
@@ -70,8 +70,7 @@ INSERT INTO jobs (id, key, cmd, in_submission, spec, in_group, state, submitted_
                   reason_code, reason_message, after, input_bytes, array_id, array_index, pipeline_element)
 SELECT v ->> 0, v ->> 1, v ->> 2, in_submission, spec, in_group, state, submitted_at, ready_at,
        reason_code, reason_message, after,
-       iif(more = 1, v ->> 4, NULL), iif(more = 1, v ->> 5, NULL), iif(more = 1, v ->> 6, NULL),
-       iif(more = 2, v ->> 4, NULL)
+       iif(more, v ->> 4, NULL), iif(more, v ->> 5, NULL), iif(more, v ->> 6, NULL), iif(more > 1, v ->> 7, NULL)
 FROM r CROSS JOIN shared ON position = v ->> 3;
 
 -- name: respecify_jobs
