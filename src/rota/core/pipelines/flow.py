@@ -183,7 +183,7 @@ class Flow:
         One that has not left the last stage is running or waiting, unless something has gone wrong with it."""
         base = element * self.progress.width
         row = self.progress.statuses[base : base + self.progress.width]
-        goes_on = self.at[element] < self._end
+        goes_on = self.route.last is not None and row[self.route.last] < SETTLED
         now = "running" if Status.RUNNING in row else "waiting"
         word = next((word for word, statuses in _OUTCOME_ORDER if not statuses.isdisjoint(row)), None)
         word = word or (now if goes_on else "skipped")  # only stages for the session were selected

@@ -19,8 +19,8 @@ class Route:
         chosen = [selected is None or number in selected for number in numbers]
         #: stages that every element takes, and whose sums count all elements
         self.counted = [chosen[n] and not stages[n].per_session for n in numbers]
-        #: the stage that elements leave last
-        self.last = max((n for n in numbers if self.counted[n]), default=0)
+        #: the stage that elements leave last; None: only stages for the session were selected
+        self.last = max((n for n in numbers if self.counted[n]), default=None)
         self.per_session = [n for n in numbers if chosen[n] and stages[n].per_session]
         self.needs = [stage.needs_dependencies for stage in stages]
         self.conditional = [bool(stage.skip_if or stage.run_if) for stage in stages]
