@@ -58,9 +58,10 @@ _ENDS: Final = {_S.COMPLETE, _S.FAILED, _S.CANCELLED, _S.DELAYED}
 _BACK: Final = {_S.READY, _S.DEPENDENT, _S.BLOCKED, _S.HELD}
 
 TRANSITIONS: Final[dict[State, frozenset[State]]] = {
-    _S.DEPENDENT: frozenset({_S.READY, _S.BLOCKED, _S.HELD, _S.CANCELLED}),
-    _S.BLOCKED: frozenset({_S.DEPENDENT, _S.READY, _S.HELD, _S.CANCELLED}),
-    _S.HELD: frozenset({_S.DEPENDENT, _S.BLOCKED, _S.READY, _S.DELAYED, _S.CANCELLED}),
+    # A member of a gang that waits fails if another one fails for good.
+    _S.DEPENDENT: frozenset({_S.READY, _S.BLOCKED, _S.HELD, _S.CANCELLED, _S.FAILED}),
+    _S.BLOCKED: frozenset({_S.DEPENDENT, _S.READY, _S.HELD, _S.CANCELLED, _S.FAILED}),
+    _S.HELD: frozenset({_S.DEPENDENT, _S.BLOCKED, _S.READY, _S.DELAYED, _S.CANCELLED, _S.FAILED}),
     # A ready job fails without an attempt if its reservation is rejected or it missed its deadline.
     _S.READY: frozenset({_S.SCHEDULED, _S.DEPENDENT, _S.BLOCKED, _S.HELD, _S.CANCELLED, _S.FAILED}),
     _S.SCHEDULED: frozenset({_S.STARTING, _S.RUNNING, _S.FINISHING, _S.LOST, *_BACK, *_ENDS}),
@@ -69,7 +70,7 @@ TRANSITIONS: Final[dict[State, frozenset[State]]] = {
     _S.SUSPENDED: frozenset({_S.RUNNING, _S.FINISHING, _S.LOST, *_BACK, *_ENDS}),
     _S.FINISHING: frozenset({_S.LOST, *_BACK, *_ENDS}),
     _S.LOST: frozenset({_S.SCHEDULED, _S.STARTING, _S.RUNNING, _S.SUSPENDED, _S.FINISHING, *_BACK, *_ENDS}),
-    _S.DELAYED: frozenset({_S.READY, _S.DEPENDENT, _S.BLOCKED, _S.HELD, _S.CANCELLED}),
+    _S.DELAYED: frozenset({_S.READY, _S.DEPENDENT, _S.BLOCKED, _S.HELD, _S.CANCELLED, _S.FAILED}),
     # A terminal state is left only when the job is re-opened: by a retry, or because a live group grew.
     _S.COMPLETE: frozenset({_S.DEPENDENT, _S.BLOCKED, _S.READY}),
     _S.FAILED: frozenset({_S.DEPENDENT, _S.BLOCKED, _S.READY}),

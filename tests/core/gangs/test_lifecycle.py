@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rota.core.effects import SendWork
@@ -14,7 +16,7 @@ from rota.core.machines.machine_events import MachineSet
 from rota.core.states import State
 from rota.errors import BadInput
 from tests.core.gangs.lab import FAILED, READY, RUNNING, add, lab, reason, send, waits_for
-from tests.core.machine import Entry, spec
+from tests.core.machine import Entry, Machine, spec
 
 # ------------------------------------------------------------------ together
 
@@ -206,6 +208,44 @@ def test_a_failed_member_that_removes_itself_still_ends_the_others() -> None:
     done = (Behaved("remove", ok=True),)
     m.end(web, Outcome(exit_code=1, started_at=started, ended_at=m.wall, behaviours=done))
     assert m.state(db) in (FAILED, State.CANCELLED) or m.world.outcome(db) == 255
+
+
+def _ends(m: Machine, job: int, **outcome: Any) -> None:
+    """The command of a member ends, and its runner says so; nothing is committed."""
+    model, seat = m.running()[job]
+    model.end(seat, Outcome(**{"started_at": m.wall, "ended_at": m.wall, **outcome}), m.wall)
+    model.report()
+    m.hear(model)
+
+
+@pytest.mark.parametrize(("held", "waits"), [(False, State.DELAYED), (True, State.HELD)])
+def test_a_member_that_is_to_be_tried_again_fails_if_another_one_fails_for_good_meanwhile(
+    held: bool, waits: State
+) -> None:
+    m = lab(2)
+    web, db = add(m, "web", "db", on_member_failure="retry", retries=1)
+    _ends(m, web, exit_code=1)
+    if held:
+        m.act("hold", web)
+    assert m.states(web, db) == [waits, State.FINISHING]
+    _ends(m, db, exit_code=127, reason="not_found", permanent=True)
+    m.pump()
+    assert m.states(web, db) == [FAILED, FAILED]
+    assert (reason(m, web), reason(m, db)) == ("gang", "not_found")
+
+
+def test_members_that_fail_together_are_tried_again_though_parts_of_one_are_left() -> None:
+    m = lab(3)
+    wide = Entry("w", spec(gang="g", name="wide", on_member_failure="retry", retries=1, request=("nodes=2",)))
+    db, wide_job = add(m, "db", on_member_failure="retry", retries=1, entries=[wide])
+    _ends(m, wide_job, exit_code=1)
+    assert m.states(db, wide_job) == [RUNNING, State.FINISHING]
+    _ends(m, db, exit_code=1)
+    m.pump()
+    assert m.states(db, wide_job) == [State.DELAYED, State.DELAYED]
+    m.advance(60.0)
+    m.pump()
+    assert m.states(db, wide_job) == [RUNNING, RUNNING]
 
 
 # ------------------------------------------------------------------ what people do

@@ -101,9 +101,15 @@ def _retried(world: World, job: Job, code: str, _outcome: Outcome) -> bool | Non
         return not failed_members(world, gang)
     if code == PROVISION:  # no member has begun: the others are released, and this one's retries decide for all
         return None
-    left = [each.retries_left for each in others if each.lease is not None]
+    left = [_retries_left(each) for each in others if each.lease is not None]
     again = after_failure(job.spec.on_member_failure, retried=True, retries_left=left) is Others.AGAIN
     return None if again else False  # its own settings decide, too
+
+
+def _retries_left(job: Job) -> int:
+    """Retries of a member that holds a lease. One of which only parts are left has been decided about already."""
+    ended = None if job.lease is None else job.lease.ended
+    return job.retries_left if ended is None else int(ended.state is State.DELAYED)
 
 
 def _look(world: World, _turn: Turn, job: Job) -> None:
