@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from rota.core.attempts.leases import PartOpened
 from rota.core.machines.provision_records import NodeReady, RunProvision
 from rota.core.states import State
 from tests.core.gangs.lab import add, reason
+from tests.core.machine import Entry, spec
 from tests.core.machines.test_provisioning import Lab, lab, with_command
 
 
@@ -71,3 +73,17 @@ def test_while_too_few_machines_are_left_the_gang_waits_and_holds_nothing() -> N
     assert len(m.commands) == 2
     assert not any(runner.leases for runner in m.world.runners.values())
     assert State.FAILED not in states(m, jobs)
+
+
+def test_a_runner_that_says_twice_that_its_part_is_open_lets_no_member_begin_before_the_others() -> None:
+    m = lab(3)
+    wide = Entry("w", spec(gang="g", name="wide", request=("nodes=2",)))
+    (prepared, wide_job) = add(m, "a", provision="debian", request=("nodes=1",), entries=[wide])
+    (other,) = [model for model in m.runners.values() if model.parts]
+    (lease,) = other.parts
+    other.draft.opened.append(PartOpened(*lease))
+    other.report()
+    m.pump()
+    assert states(m, [prepared, wide_job]) == [State.STARTING] * 2
+    m.ended_there(m.orders[0])
+    assert states(m, [prepared, wide_job]) == [State.RUNNING] * 2

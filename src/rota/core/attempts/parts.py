@@ -19,7 +19,7 @@ from msgspec import Struct
 from rota.core.attempts.lease_refs import ref_of
 from rota.core.attempts.leases import LeaseRef, PartOpened
 from rota.core.attempts.part_index import PartIndex
-from rota.core.attempts.preparation import go_on
+from rota.core.attempts.preparation import go_on, is_before
 from rota.core.effects import CloseParts, SendParts
 from rota.core.jobs.job import AttemptEnd, Job, Lease, LeasePart, Reason
 from rota.core.states import State
@@ -30,6 +30,8 @@ from rota.plan.size import Size
 
 #: Key of `Changes.meta` for the state of parts that the rows of attempts lack.
 PARTS: Final = "parts"
+#: The name of the preparation in which they are opened.
+PARTS_PREPARATION: Final = "parts"
 #: Hosts named in a message.
 _NAMED = 3
 
@@ -178,7 +180,10 @@ def open_parts(world: World, turn: Turn, job: Job) -> None:
 
 
 def ask_for_part(world: World, turn: Turn, job: Job, host: str) -> None:
-    """Ask the runner of this host, if one answers, to open the job's part."""
+    """Ask the runner of this host, if one answers, to open the job's part, unless an earlier preparation, such as a
+    prologue, is under way: all are asked after it."""
+    if is_before(world, job, PARTS_PREPARATION):
+        return
     part, lease = parts_by_host(job)[host], lease_of(job)
     runner = world.runner_at.get(host)
     if runner is None or world.runners[runner].silent:
@@ -195,8 +200,8 @@ def mark_part_open(world: World, turn: Turn, job: Job, host: str) -> None:
     parts = parts_by_host(job)
     parts[host].open = True
     waiting = [host for host, part in parts.items() if not part.open]
-    if lease_of(job).withheld is None:
-        return
+    if lease_of(job).withheld is None or lease_of(job).preparing != PARTS_PREPARATION:
+        return  # it is sent, or more must be prepared: a runner may say twice that it has opened its part
     if waiting:
         job.reason = Reason("parts", f"waiting for {_named(waiting)} to be ready")
         return
@@ -328,4 +333,4 @@ def drop_parts(world: World, turn: Turn, job: Job) -> None:
         store_parts(world, turn)
 
 
-PREPARATION: Final = Preparation(name="parts", wanted=_has_parts, begin=open_parts)
+PREPARATION: Final = Preparation(name=PARTS_PREPARATION, wanted=_has_parts, begin=open_parts)

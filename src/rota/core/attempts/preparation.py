@@ -20,6 +20,15 @@ def must_prepare(world: World, job: Job, given: Given | None) -> bool:
     return any(each.wanted(world, job, given) for each in world.points.preparation)
 
 
+def is_before(world: World, job: Job, name: str) -> bool:
+    """Is a preparation of this job under way that comes before this one?"""
+    lease = job.lease
+    if lease is None or lease.withheld is None or lease.preparing == name:
+        return False
+    names = [each.name for each in world.points.preparation]
+    return lease.preparing in names[: names.index(name)]
+
+
 def go_on(world: World, turn: Turn, job: Job) -> None:
     """The preparation that was under way, if any, is done: begin the next one, or send the lease."""
     lease = job.lease

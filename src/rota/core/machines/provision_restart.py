@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from rota.core.attempts.parts import parts_by_host
 from rota.core.jobs.job import Job, Lease, Reason
 from rota.core.machines import provisioning
 from rota.core.machines.machine_states import Usage
@@ -67,6 +68,8 @@ def _withhold(world: World, runner: Runner, job: Job, lease: Lease) -> None:
     job.reason = Reason(PROVISION, f"{phase}: its machines are being made ready")
     set_phase(world, job.id, Usage(phase))
     keep_hosts(world, job, on=True)
+    for part in parts_by_host(job).values():
+        part.runner = ""  # its parts are asked for when all machines are ready, perhaps of other agents
     for each in provisions_of(job):
         if each.via and each.ticket:
             world.use(Provisions).sent(each.token, (job.id, job.attempt, each.host))
