@@ -13,12 +13,13 @@ from rota.core.jobs.explain import why
 from rota.core.jobs.outcome import Outcome
 from rota.core.machines import provision_records as p
 from rota.core.machines.machine_events import MachineSet
+from rota.core.machines.provision_restart import ask_again
 from rota.core.machines.provisioned_machines import phase_at, provisions_of
 from rota.core.states import State
 from rota.errors import BadInput, Denied, NeverFits
 from rota.manager.views import nodes
 from rota.plan.size import Capacity, Size
-from tests.core.machine import LOST_AFTER_S, Machine
+from tests.core.machine import GIB, LOST_AFTER_S, Entry, Machine, spec
 from tests.core.runners import ModelRunner, Report
 from tests.core.test_planned import add, site
 
@@ -398,8 +399,56 @@ def test_a_machine_whose_condition_changes_while_it_is_installed_runs_its_job(m:
     assert job in m.running()
 
 
+def test_a_machine_that_is_given_too_little_memory_while_it_is_installed_runs_its_job_when_it_has_enough(
+    m: Lab,
+) -> None:
+    with_command(m, "h1", "h2")
+    job = add(m, provision="debian", size=Size(mem=GIB), where="host = 'h1'")
+    m.begins(m.commands[0], ticket="abc")
+    m.crash()
+    m.join(agent(m, "h1"))
+    m.join(agent(m, "h2"))
+    less = {**m.world.site["host"]["h1"], "mem": GIB // 2}
+    site(m, ("host", "h1", less))
+    m.tell(p.NodeReady(host="", ticket="abc"))
+    assert state(m, job) is State.READY
+    m.commands.clear()
+    site(m, ("host", "h1", {**less, "mem": GIB}))
+    m.begins(m.commands[0], ticket="def")
+    m.tell(p.NodeReady(host="", ticket="def"))
+    assert job in m.running()
+
+
 def test_nodes_tell_which_job_they_are_provisioned_for(m: Lab) -> None:
     job = add(m, provision="setup", walltime_s=60.0)
     first, second = nodes.view(nodes.snapshot(m.world))
     assert (first.jobs, first.cores_in_use) == ([job], 2.0)
     assert (second.jobs, second.cores_in_use) == ([], 0.0)
+
+
+# ------------------------------------------------------------------ jobs over several machines
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_after_a_restart_a_job_over_several_machines_still_waits_for_all_of_them(durable: bool) -> None:
+    m = lab()
+    with_command(m, "h1", "h2")
+    m.send_chunk([Entry("wide", spec(request=("nodes=2,walltime=60s",), provision="debian"))])
+    m.commit(perform=not durable)
+    m.crash()
+    m.commands = ask_again(m.world)
+    for model in m.runners.values():
+        m.join(model)
+    m.pump()
+    assert not m.running()
+    assert not any(model.parts for model in m.runners.values()), "no part is opened before all machines are ready"
+    for order in list(m.commands):
+        m.begins(order)
+    second = returns(m, "h2")  # it is installed anew, and what the former agent had is settled
+    m.settle(next(model for model in m.runners.values() if model.host == "h2" and model is not second))
+    m.pump()
+    assert m.phase() == "installing"
+    for order in list(m.commands):
+        m.tell(p.NodeReady(host=order.host))
+    assert list(m.running()) == [1]
+    assert second.parts

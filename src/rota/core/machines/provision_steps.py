@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.core.attempts.attempt import end_attempt
+from rota.core.attempts.attempt import end_attempt, void_attempt
 from rota.core.attempts.parts import lease_of
 from rota.core.attempts.preparation import go_on
 from rota.core.attempts.seats import close_seat, take_seat
@@ -159,21 +159,26 @@ def all_ready(world: World, turn: Turn, job: Job) -> None:
     world.placement.provision_s = state.lengths
     _forget(world, turn, job)
     store(world, turn)
-    _renew_seat(world, turn, job)
-    go_on(world, turn, job)
+    if _renew_seat(world, turn, job):
+        go_on(world, turn, job)
+    else:
+        void_attempt(world, turn, job, f"{world.runners[lease_of(job).runner].host} is smaller than it was")
 
 
-def _renew_seat(world: World, turn: Turn, job: Job) -> None:
-    """Renew the seat of a withheld lease: after a restart its number is unknown to runners."""
+def _renew_seat(world: World, turn: Turn, job: Job) -> bool:
+    """Renew the seat of a withheld lease: after a restart its number is unknown to runners. False: an administrator
+    has left the machine too little room."""
     lease = lease_of(job)
     assert lease.withheld is not None
     if lease.withheld.seat < 0:
         runner = world.runners[lease.runner]
         close_seat(world, runner, lease.withheld.seat)
         seat = world.placement.seat(runner.host, job.size, turn.mono, kept=True)
-        assert seat is not None  # the room that was just left
-        take_seat(runner, seat.seat, seat.size)
         lease.withheld = seat
+        if seat is None:
+            return False
+        take_seat(runner, seat.seat, seat.size)
+    return True
 
 
 def _forget(world: World, turn: Turn, job: Job) -> None:
