@@ -216,3 +216,13 @@ def test_nodes_tell_which_job_keeps_them_and_count_what_it_holds(m: Machine) -> 
     returned(m)
     (view,) = nodes.view(nodes.snapshot(m.world))
     assert (view.kept_by, view.kept_until, view.cores_in_use) == (None, None, 0.0)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_job_that_ends_while_it_is_suspended_keeps_only_machines_that_it_has(m: Machine, keep: bool) -> None:
+    job = whole(m, reserve="onfail", reserve_for_s=100.0)
+    m.do("suspend", job, keep=keep)
+    m.end(job, Outcome(signal=9, reason="memory", started_at=m.wall, ended_at=m.wall))
+    assert (hold_at(m.world, "h1") is not None) is keep
+    next_job = whole(m)
+    assert m.state(next_job) is (State.READY if keep else State.RUNNING)

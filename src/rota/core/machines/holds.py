@@ -15,6 +15,7 @@ from rota.core.accounts.accounting import account_hold
 from rota.core.accounts.amounts import cores_of
 from rota.core.answers import WalltimeSet
 from rota.core.attempts.suspension import change_grant
+from rota.core.attempts.suspension_phases import away
 from rota.core.effects import SendReply
 from rota.core.events import WalltimeAsked
 from rota.core.feature import Feature
@@ -43,6 +44,8 @@ def _begin(world: World, turn: Turn, job: Job, ended: AttemptEnd, host: str) -> 
     spec, lease, outcome = job.spec, job.lease, ended.outcome
     if not spec.reserve or lease is None or lease.given is None or outcome is None or outcome.started_at is None:
         return
+    if away(job) is not None:
+        return  # it was suspended, and others may have its machines
     over = ended.state is State.FAILED or (ended.state is State.COMPLETE and not must_run_again(job))
     if not over or ended.again:
         return
