@@ -289,5 +289,26 @@ def test_an_attempt_that_ends_while_it_is_suspended_is_recorded_as_it_ended() ->
     assert m.state(1) is State.FAILED
 
 
+def test_a_part_that_is_frozen_after_its_job_has_ended_is_closed() -> None:
+    m = Machine(cpus=100, hosts=2)
+    for host in m.capacity:
+        m.join(m.start_runner(host))
+    (job,) = m.add("wide", request=("nodes=2",)).added
+    first, seat = m.running()[job]
+    (other,) = [model for model in m.runners.values() if model.parts]
+    m.act("suspend", job)
+    m.commit()
+    first.end(seat, Outcome(exit_code=0, started_at=m.wall, ended_at=m.wall), m.wall)
+    first.report()
+    m.hear(first)
+    other.deliver()  # before it hears that the job has ended
+    other.report()
+    m.hear(other)
+    assert m.state(job) is State.FINISHING
+    m.pump()
+    assert m.state(job) is State.COMPLETE
+
+
+
 TestSuspendedHistories = SuspendedHistories.TestCase
 TestSuspendedHistories.settings = histories(half(60), steps=50)

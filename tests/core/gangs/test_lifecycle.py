@@ -248,6 +248,20 @@ def test_members_that_fail_together_are_tried_again_though_parts_of_one_are_left
     assert m.states(db, wide_job) == [RUNNING, RUNNING]
 
 
+def test_a_member_that_is_frozen_while_it_is_ended_with_the_others_ends() -> None:
+    m = lab(2)
+    web, db = add(m, "web", "db")
+    (runner, _seat) = m.running()[db]
+    m.act("suspend", db)
+    m.commit()
+    runner.deliver()
+    runner.report()  # on its way: it stands still
+    _ends(m, web, exit_code=1)
+    m.pump()
+    assert m.states(web, db) == [FAILED, FAILED]
+    assert (reason(m, web), reason(m, db)) == ("exit", "gang")
+
+
 # ------------------------------------------------------------------ what people do
 
 

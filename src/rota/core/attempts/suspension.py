@@ -68,7 +68,7 @@ def on_jobs_suspended(world: World, turn: Turn, event: JobsSuspended) -> None:
 def suspend_job(world: World, turn: Turn, job: Job, *, keep: bool, user: str) -> bool:
     """Suspend a running job; `keep`: its cores stay its own. False: it cannot be."""
     lease = job.lease
-    if lease is None or job.kill or job.preempted or lease.ended is not None:
+    if lease is None or job.kill or job.preempted or lease.broken or lease.ended is not None:
         return False
     if is_noop(world, job.id):
         return False  # it executes nothing
@@ -120,7 +120,7 @@ def on_jobs_resumed(world: World, turn: Turn, event: JobsResumed) -> None:
 def resume_job(world: World, turn: Turn, job: Job, *, user: str) -> bool:
     """Resume a suspended job. False: it is not suspended."""
     lease = job.lease
-    if lease is None or job.kill or job.preempted:
+    if lease is None or job.kill or job.preempted or lease.broken or lease.ended is not None:
         return False
     pause = pause_of(lease)
     if pause.phase == FROZEN and not pause.keeps:
@@ -144,7 +144,7 @@ def resume_now(world: World, turn: Turn, id: int) -> None:
     """The plan has given a resuming job its cores back: thaw it."""
     job = world.jobs.get(id)
     lease = job.lease if job is not None else None
-    if job is None or lease is None or job.kill or job.preempted:
+    if job is None or lease is None or job.kill or job.preempted or lease.broken:
         return  # it is being ended, and needs no permission for that
     pause = pause_of(lease)
     if pause.phase == QUEUED:
@@ -165,6 +165,8 @@ def take_suspension_reports(world: World, turn: Turn, runner: Runner, reports: I
         if each.message and runner.may_note(job.id):
             turn.note(job.id, job.attempt, "pause", f"{runner.host}: {each.message[:_LONGEST]}")
         lease = job.lease
+        if lease.ended is not None:
+            continue  # only parts are left, which are being closed
         at = in_lease(lease, each.at, turn.wall)
         frozen = lease.frozen if lease.frozen is not None else set()
         lease.frozen = frozen
@@ -204,8 +206,8 @@ def _all_frozen(world: World, turn: Turn, job: Job, lease: Lease, at: float) -> 
         change_grant(world, turn, job, pause=pause)  # it is being resumed
         return
     change_grant(world, turn, job, pause=msgspec.structs.replace(pause, phase=FROZEN))
-    if job.kill or job.preempted:
-        return
+    if job.kill or job.preempted or lease.broken:
+        return  # it is being ended
     if job.state is not State.SUSPENDED and job.state is not State.LOST:
         move(world, job, State.SUSPENDED)
     if job.state is State.SUSPENDED:
