@@ -309,6 +309,5 @@ def test_a_part_that_is_frozen_after_its_job_has_ended_is_closed() -> None:
     assert m.state(job) is State.COMPLETE
 
 
-
 TestSuspendedHistories = SuspendedHistories.TestCase
 TestSuspendedHistories.settings = histories(half(60), steps=50)

@@ -180,8 +180,8 @@ def open_parts(world: World, turn: Turn, job: Job) -> None:
 
 
 def ask_for_part(world: World, turn: Turn, job: Job, host: str) -> None:
-    """Ask the runner of this host, if one answers, to open the job's part, unless an earlier preparation, such as a
-    prologue, is under way: all are asked after it."""
+    """Ask the runner of this host, if one answers, to open the job's part. While an earlier preparation, such as a
+    prologue, is under way, none is asked yet."""
     if is_before(world, job, PARTS_PREPARATION):
         return
     part, lease = parts_by_host(job)[host], lease_of(job)

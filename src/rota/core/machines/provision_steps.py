@@ -166,8 +166,8 @@ def all_ready(world: World, turn: Turn, job: Job) -> None:
 
 
 def _renew_seat(world: World, turn: Turn, job: Job) -> bool:
-    """Renew the seat of a withheld lease: after a restart its number is unknown to runners. False: an administrator
-    has left the machine too little room."""
+    """Renew the seat of a withheld lease: after a restart its number is unknown to runners. False: there is too
+    little room, since an administrator has made the machine smaller."""
     lease = lease_of(job)
     assert lease.withheld is not None
     if lease.withheld.seat < 0:
