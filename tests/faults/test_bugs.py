@@ -126,6 +126,26 @@ def test_a_bug_in_a_request_costs_a_new_generation_and_nothing_else(
     assert sum(target.endswith("/rota.db") for target in fds) <= 6  # the writer and its readers of one image
 
 
+def test_output_that_is_followed_goes_on_where_it_was(buggy: Buggy, client: rota_package.Client) -> None:
+    rota = buggy.rota
+    gate, read = rota.work / "followed", rota.work / "followed.out"
+    (job,) = add_new(client, [f"echo before; {_gated(gate, 'echo after')}"])
+    (held,) = add_new(client, ["true"], after=[job])
+    wait_until(lambda: client.job(job).state == "running", "it runs")
+    with read.open("wb") as file:
+        following = rota.popen("logs", "-f", str(job), stdout=file)
+        wait_until(lambda: read.read_text() == "before\n", "its first line is printed")
+        for _twice in range(2):
+            buggy.meets("JobsHeld after")
+            client.hold(held)
+            client.release(held)
+            assert buggy.left == []
+            buggy.rota.ok("manager", "resume")
+        gate.touch()
+        assert following.wait(60) == 0
+    assert read.read_text() == "before\nafter\n"
+
+
 def test_a_client_of_the_gateway_keeps_its_connection_and_gets_its_answer(
     buggy: Buggy, client: rota_package.Client
 ) -> None:

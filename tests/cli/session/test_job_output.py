@@ -19,6 +19,7 @@ from rota.client.printed import Absent
 from rota.core.states import State
 from rota.errors import EnvironmentFault
 from rota.spool import SpoolQueue
+from rota.wire.job_parts import AttemptView
 from rota.wire.messages import Chunk, Ended, Progress
 from rota.wire.missing_output import NOT_KEPT, mark
 
@@ -251,3 +252,20 @@ def test_of_what_was_kept_in_part_the_rest_is_fetched_with_its_gap() -> None:
         marked = f"[rota: {missing} bytes are missing here: {NOT_KEPT}]\n"
         assert told.lstrip("\n") == expected.replace("*", "\n" + marked).lstrip("\n")
         assert printer.incomplete == ("*" in expected)
+
+
+@pytest.mark.parametrize("seen", [b"", b"befo", b"before\nafter\n"])
+def test_the_rest_of_a_job_that_ended_before_it_was_watched_is_fetched(seen: bytes) -> None:
+    printer, out = live(lines=False, out1=b"before\nafter\n")
+    printer.take(news(Chunk(1, 1, 1, 0, seen)))
+    attempt = AttemptView(attempt=1, state="complete", stdout_bytes=13, out_bytes=13, stderr_bytes=0, err_bytes=0)
+    printer.catch_up(1, attempt)
+    assert out.getvalue() == b"before\nafter\n"
+    assert not printer.incomplete
+
+
+def test_nothing_is_fetched_of_a_job_whose_end_was_told() -> None:
+    printer, out = live(lines=False)
+    printer.take(news(ended(1, b"all")))
+    printer.catch_up(1, AttemptView(attempt=1, state="complete", stdout_bytes=3, out_bytes=3))
+    assert out.getvalue() == b"all"

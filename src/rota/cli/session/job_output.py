@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from rota.client.blocking import Client
     from rota.client.printed import Absent
+    from rota.wire.job_parts import AttemptView
 
 #: Why bytes are missing from what was followed.
 _NOT_PASSED_ON: Final = "not passed on in time"
@@ -132,6 +133,17 @@ class Printer:
         return self._last[key[2]]
 
     # -- the rest, when a job has ended
+
+    def catch_up(self, job: int, attempt: AttemptView) -> None:
+        """Print the rest of an attempt, unless its end was told. It may have ended just before it was watched."""
+        if (job, attempt.attempt) in self._ended:
+            return
+        streams = ((1, attempt.stdout_bytes, attempt.out_bytes), (2, attempt.stderr_bytes, attempt.err_bytes))
+        for stream, kept, total in streams:
+            key = (job, attempt.attempt, stream)
+            reached = self._reached.pop(key, 0)
+            if self._only in (0, stream) and max(kept or 0, total or 0) > reached:
+                self._kept(key, reached, kept or 0, total or 0)
 
     def _rest(self, ended: Ended, stream: int) -> None:
         """Print what did not come live."""

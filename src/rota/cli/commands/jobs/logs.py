@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +14,7 @@ from rota.cli.input.selectors import one_job
 from rota.cli.render.printing import print_err, print_out
 
 if TYPE_CHECKING:
+    from rota.cli.session.job_output import LivePrinter
     from rota.client.blocking import Client
     from rota.client.printed import Absent
     from rota.wire.views import JobView
@@ -62,16 +64,8 @@ def logs(
         job = client.job(number)
         only = 2 if err else 1 if out else 0
         if follow and job.state not in ("complete", "failed", "cancelled"):
-            from rota.cli.session.job_output import LivePrinter
-
             _tell_why_nothing(job, only=only)
-            printer = LivePrinter(client, lines=False, only=only)
-            with client.watch(number, outputs=True, follow=True, paced=True) as watching:
-                printer.took = watching.took
-                for progress in watching:
-                    printer.take(progress)
-            printer.finish()
-            return 1 if printer.incomplete else 0
+            return 0 if _to_its_end(client, number, only=only) else 1
         if job.state in _RUNNING and attempt in (None, job.attempt) and not call.json:
             whole = _so_far(client, number, only=only)
             _tell_why_nothing(job, only=only)
@@ -152,6 +146,38 @@ def _tell_why_nothing(job: JobView, *, only: int) -> None:
         print_err(f"rota: {' and '.join(names)} of job {job.id} {verb} to {harmless(path)}")
 
 
+def _to_its_end(client: Client, number: int, *, only: int) -> bool:
+    """What a job prints until it has ended; False if some of it is not there any more."""
+    from rota.cli.session.job_output import LivePrinter
+    from rota.errors import NotDone
+
+    printer = LivePrinter(client, lines=False, only=only)
+    while True:
+        try:
+            with client.watch(number, outputs=True, follow=True, paced=True) as watching:
+                printer.took = watching.took
+                for progress in watching:
+                    printer.take(progress)
+        except NotDone:  # the manager starts anew; what was printed before is not printed again
+            client.connect()
+            printer.reconnected(client)
+        else:
+            break
+    _catch_up(client, number, printer)
+    printer.finish()
+    return not printer.incomplete
+
+
+def _catch_up(client: Client, number: int, printer: LivePrinter) -> None:
+    """Print the output of a job that had ended when the watch was opened: that tells nothing of its output."""
+    from rota.errors import NotFound
+
+    with contextlib.suppress(NotFound):  # it was removed at its end
+        attempts = client.job(number).attempts
+        if isinstance(attempts, list) and attempts:
+            printer.catch_up(number, attempts[-1])
+
+
 def _so_far(client: Client, number: int, *, only: int) -> bool:
     """What a running job has printed until now; False if some of it is not there any more."""
     from rota.cli.session.job_output import LivePrinter
@@ -161,5 +187,7 @@ def _so_far(client: Client, number: int, *, only: int) -> bool:
         printer.took = watching.took
         while (progress := watching.poll(_SILENCE_S)) is not None:
             printer.take(progress)
+    if watching.settled is not None:
+        _catch_up(client, number, printer)
     printer.finish()
     return not printer.incomplete
