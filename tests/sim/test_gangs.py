@@ -286,6 +286,21 @@ def test_all_are_tried_again_together() -> None:
     assert [(once[id]["state"], once.code(id)) for id in (1, 2)] == [("failed", "exit"), ("failed", "gang")]
 
 
+def test_members_that_fail_at_one_moment_are_tried_again_together() -> None:
+    terms = {"on_member_failure": "retry", "retries": 1, "backoff": 5}
+    found = lab(AB, *gang("g", need("A", exit=[1, 0]), need("B", exit=[1, 0]), **terms))
+    assert [(found[id]["state"], found.times(id)) for id in (1, 2)] == [("complete", (15, 25))] * 2
+
+
+@pytest.mark.parametrize("retries", [(1, 0), (0, 1)])
+def test_if_one_of_them_has_no_retry_left_none_is_tried_again(retries: tuple[int, int]) -> None:
+    members = [need(host, exit=1, retries=left) for host, left in zip("AB", retries, strict=True)]
+    found = lab(AB, *gang("g", *members, on_member_failure="retry", backoff=5))
+    assert [(found[id]["state"], found.times(id), found.code(id)) for id in (1, 2)] == [
+        ("failed", (0, 10), "exit")
+    ] * 2
+
+
 def test_members_that_were_ended_keep_their_machines_if_they_asked_for_it() -> None:
     keeps = need("B", run=90, reserve="onabort", reserve_for=40)
     found = lab(AB, *gang("g", need("A", exit=1), keeps), need("B"))

@@ -176,26 +176,22 @@ def end(state: RunState, record: RunRecord, now: float) -> None:
     """An attempt ended by itself, or reached its walltime."""
     if record.job.ask.types.container:
         _end_inner(state, record, now)
+    conclude(state, record, _failure(record), now)
+
+
+def _failure(record: RunRecord) -> Waits | None:
+    """Why an attempt fails that ends now."""
     if record.cut:
-        conclude(state, record, Waits("walltime", "it was still running at the end of its walltime"), now)
-    else:
-        code = record.exits[0]
-        conclude(state, record, Waits("exit", f"exit {code}") if code else None, now)
+        return Waits("walltime", "it was still running at the end of its walltime")
+    code = record.exits[0]
+    return Waits("exit", f"exit {code}") if code else None
 
 
 def conclude(
     state: RunState, record: RunRecord, failed: Waits | None, now: float, *, vacated: bool = False
 ) -> None:
     """Conclude an attempt; it failed if there is a reason. The engine's rule decides the fate of the job."""
-    types = record.job.ask.types
-    become = fate(
-        code=failed.code if failed is not None else "",
-        exit_code=record.exits[0],
-        ran_s=None if record.executing is None else now - record.executing,
-        idempotent=types.idempotent,
-        done_at_walltime=types.done_at_walltime,
-        vacated=vacated,
-    )
+    become = _fate(record, failed, now, vacated=vacated)
     judge(state, record, record.hosts, failed.code if failed is not None else "", now)
     final = {Fate.COMPLETE: State.COMPLETE, Fate.CANCELLED: State.CANCELLED}.get(become, State.FAILED)
     if record.job.id in state.gangs and failed is not None and become is not Fate.COMPLETE:
@@ -215,20 +211,47 @@ def conclude(
     settle(state, record, now)
 
 
+def _fate(record: RunRecord, failed: Waits | None, now: float, *, vacated: bool = False) -> Fate:
+    types = record.job.ask.types
+    return fate(
+        code=failed.code if failed is not None else "",
+        exit_code=record.exits[0],
+        ran_s=None if record.executing is None else now - record.executing,
+        idempotent=types.idempotent,
+        done_at_walltime=types.done_at_walltime,
+        vacated=vacated,
+    )
+
+
 def _member_failed(state: RunState, record: RunRecord, become: Fate, failed: Waits, now: float) -> None:
     """A gang member failed. The engine's rule decides what follows for the others."""
     run = state.gangs[record.job.id]
     ending = {each.id for each in state.coming if each.moment <= now and each.step is Step.EXECUTED}
-    others = [each for each in state.fellows(record) if each.state is State.RUNNING and each.job.id not in ending]
+    running = [each for each in state.fellows(record) if each.state is State.RUNNING]
+    others = [each for each in running if each.job.id not in ending]
+    failing = {
+        each.job.id: (each, why.code)
+        for each in running
+        if each.job.id in ending and (why := _failure(each)) and _fate(each, why, now) is Fate.FAILED
+    }
     members = [record, *others]
     if become in (Fate.AGAIN, Fate.VACATED):
         verdict = Others.AGAIN if become is Fate.AGAIN else Others.END
     else:
         verdict = after_failure(
             run.gang.on_failure,
-            retried=become is Fate.FAILED and _may_retry(record, failed.code),
-            retries_left=[each.job.retries - each.failures for each in others],
+            retried=become is Fate.FAILED
+            and _may_retry(record, failed.code)
+            and not any(each.state in (State.FAILED, State.CANCELLED) for each in state.fellows(record)),
+            retries_left=[
+                *(each.job.retries - each.failures for each in others),
+                *(int(_may_retry(each, code)) for each, code in failing.values()),
+            ],
         )
+        if verdict is Others.AGAIN:
+            for each, code in failing.values():
+                _failed_too(state, each, code, now)
+                members.append(each)
     if verdict is Others.KEEP:
         members = [record]
     for each in members:
@@ -247,6 +270,13 @@ def _member_failed(state: RunState, record: RunRecord, become: Fate, failed: Wai
         over(each, State.CANCELLED if cancelled else State.FAILED, reason, now)
     for each in members:
         settle(state, each, now)
+
+
+def _failed_too(state: RunState, record: RunRecord, code: str, now: float) -> None:
+    """Another member fails at the same moment, and all are tried again."""
+    judge(state, record, record.hosts, code, now)
+    record.exits = record.exits[1:] or record.exits
+    record.not_before = now + delay_s(record.job.backoff_s, record.failures + 1, lambda: 0.0)
 
 
 def _because_of(record: RunRecord) -> Waits:
