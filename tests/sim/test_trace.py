@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rota.errors import BadInput
@@ -260,6 +260,7 @@ def test_fields_that_change_nothing_in_a_plan_may_be_there() -> None:
         ({"where": "gpu='YES'"}, "jobs[1].where: "),
         ({"where": "host='"}, "jobs[1].where: "),
         ({"cpus": -1}, "jobs[1].cpus: -1"),
+        ({"cpus": 0.004}, "jobs[1].cpus: 0.004"),
         ({"array": "1-10"}, "jobs[1]: there is no field 'array'"),
         ({"usr": "ann"}, "jobs[1]: there is no field 'usr'; did you mean 'user'?"),
         ({"id": 1}, "jobs[1].id: 1 is that of jobs[0] as well"),
@@ -337,6 +338,7 @@ _FIELDS = (
 
 @dose(half(300))
 @given(st.dictionaries(st.sampled_from(_FIELDS.split()), _JSON, max_size=3))
+@example({"cpus": 1.7e308})
 def test_whatever_a_job_says_it_is_read_or_refused(fields: dict[str, Any]) -> None:
     try:
         _read({"jobs": [{"id": 1} | fields]})

@@ -238,7 +238,7 @@ class JobReader:
     def _simple(self, fields: JobFields) -> Alternative:
         """The request of a job that gives only `cpus`: so many cores of one host."""
         cpus = 1.0 if fields.cpus is None else fields.cpus
-        if round(cpus * 100) < 1 or (cpus > 1 and cpus != int(cpus)):
+        if cpus <= 0.005 or (cpus > 1 and cpus != int(cpus)):
             raise WrongField("cpus", f"{cpus:g} is no number of cores here", hint="give 0.01 to 1, or whole cores")
         unit = Level(self._site.unit, max(1, int(cpus)))
         hosts = (Level("host", 1),) if "host" in self._levels and unit.name != "host" else ()
