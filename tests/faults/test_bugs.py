@@ -146,6 +146,25 @@ def test_output_that_is_followed_goes_on_where_it_was(buggy: Buggy, client: rota
     assert read.read_text() == "before\nafter\n"
 
 
+def test_a_command_inside_a_job_is_not_said_to_be_undone(buggy: Buggy, client: rota_package.Client) -> None:
+    (job,) = add_new(client, [_FOREVER])
+    (held,) = add_new(client, ["true"], after=[job])
+    wait_until(lambda: client.job(job).state == "running", "it runs")
+    begun = buggy.rota.work / "begun"
+    inside = buggy.rota.popen(
+        "exec", str(job), "--", "sh", "-c", f"touch {begun}; {_FOREVER}", stderr=subprocess.PIPE
+    )
+    wait_until(begun.exists, "the command has begun")
+    buggy.meets("JobsHeld after")
+    client.hold(held)
+    _out, said = inside.communicate(timeout=60)
+    assert (inside.returncode, said) == (
+        4,
+        b"rota: the connection to the manager was lost; see 'rota manager status'\n",
+    )
+    client.kill(job, held)
+
+
 def test_a_client_of_the_gateway_keeps_its_connection_and_gets_its_answer(
     buggy: Buggy, client: rota_package.Client
 ) -> None:

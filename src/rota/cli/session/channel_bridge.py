@@ -15,10 +15,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from rota.cli.render.printing import print_err
+from rota.client.session import Disconnected
+from rota.errors import NotDone
 from rota.wire import client_messages as m
 from rota.wire.failures import error_of
 
 if TYPE_CHECKING:
+    from rota.client.channels import FromChannel
     from rota.client.live_channel import LiveChannel
 
 _ESCAPE: Final = 0x7E  # ~
@@ -163,8 +166,7 @@ class ChannelBridge:
     def _take(self) -> m.ChannelEnd | None:
         """Handle the messages that have arrived."""
         while self._channel.pending or select.select([self._channel.fileno()], [], [], 0)[0]:
-            message = self._channel.poll(0.001)
-            match message:
+            match message := self._poll():
                 case None:
                     return None
                 case m.ChannelCredit():
@@ -183,6 +185,14 @@ class ChannelBridge:
                 case m.Failure():
                     raise error_of(message)
         return None
+
+    def _poll(self) -> FromChannel | None:
+        try:
+            return self._channel.poll(0.001)
+        except NotDone:
+            if not self._opened:
+                raise
+            raise Disconnected from None  # the command has begun: that nothing was done would be wrong
 
     def _write(self, fd: int, data: bytes) -> None:
         view = memoryview(data)
