@@ -41,7 +41,11 @@ def test_the_last_line_is_told(manager: FakeManager, lasting: bool, fields: dict
     assert manager.ended[0].outcome.exit_code == 0
 
 
-def test_a_job_is_not_told_the_progress_of_the_one_before_it_and_may_say_a_lot(manager: FakeManager) -> None:
+@pytest.mark.parametrize("lasting", [False, True], ids=["inside", "node"])
+def test_a_job_is_not_told_the_progress_of_the_one_before_it_and_may_say_a_lot(
+    manager: FakeManager, lasting: bool
+) -> None:
+    manager.lasting = lasting
     manager.begin()
     spec = manager.spec()
     much = "i=0; while [ $i -lt 40000 ]; do echo $i/9 a line that helps to fill a file >&9; i=$((i+1)); done"

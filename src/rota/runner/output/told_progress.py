@@ -1,7 +1,8 @@
 """What jobs say about their progress: a file for each seat, to which the job in it has a descriptor.
 
 A job may write as much as it likes and is never blocked. Only its last line is read, when the job is sampled, so
-short jobs are never read.
+short jobs are never read. Whose a file is, its first line says where a launcher may start a job by itself, or
+outlives this runner; elsewhere the file is empty when a job begins.
 """
 
 from __future__ import annotations
@@ -39,17 +40,20 @@ class ToldProgress:
         self._directory = f"{directory}/{PROGRESS}"
         self._seats = seats
         self._connection = connection
-        self._made: set[int] = set()
+        self._made: dict[int, bytes] = {}  #: seat → the path of its file, for the shell
         self._used = os.path.isdir(self._directory)  # by a runner whose place this one takes
 
     def command(self, seat: Seat, task: Task, text: bytes) -> bytes:
         """A command line with the descriptor, for a task whose environment has `tells`."""
         try:
-            self._make(seat.id)
+            path = self._made.get(seat.id) or self._make(seat.id)
+            if not task.launcher.lasting:
+                self._empty(seat.id)
+                return b"exec %d>>%b;%b" % (PROGRESS_FD, path, text)
         except OSError as error:
             say(f"no progress of jobs: {error}")
+            self._made.pop(seat.id, None)
             return b"exec %d>/dev/null;%b" % (PROGRESS_FD, text)
-        path = _quoted(self._path(seat.id))
         # The file may still hold what the last job in this seat has said.
         return b"{ echo %b>%b;} 2>/dev/null&&exec %d>>%b;%b" % (_mark(task), path, PROGRESS_FD, path, text)
 
@@ -67,19 +71,24 @@ class ToldProgress:
         if found:
             self._connection.send(codec.frame(Report(0, progress=found)))
 
-    def _make(self, seat: int) -> None:
-        if seat in self._made:
-            return
+    def _make(self, seat: int) -> bytes:
         if not self._used:
             os.makedirs(self._directory, mode=0o700, exist_ok=True)
             self._used = True
         if len(self._made) > 2 * len(self._seats) + _SPARE:
-            for gone in self._made - self._seats.keys():
+            for gone in self._made.keys() - self._seats.keys():
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(self._path(gone))
-                self._made.discard(gone)
+                del self._made[gone]
         os.close(os.open(self._path(seat), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        self._made.add(seat)
+        made = self._made[seat] = _quoted(self._path(seat))
+        return made
+
+    def _empty(self, seat: int) -> None:
+        """Forget what the last job in this seat has said; nearly all say nothing."""
+        path = self._path(seat)
+        if os.stat(path).st_size:
+            os.truncate(path, 0)
 
     def _path(self, seat: int) -> str:
         return f"{self._directory}/{seat}"
@@ -91,13 +100,13 @@ class ToldProgress:
             return None
         try:
             size = os.fstat(file).st_size
-            mark = _mark(task) + b"\n"
+            mark = _mark(task) + b"\n" if task.launcher.lasting else b""
             if size == task.told_size or os.pread(file, len(mark), 0) != mark:
                 return None
             tail = os.pread(file, _TAIL, max(0, size - _TAIL))
             if size > _LARGE:
                 os.ftruncate(file, 0)
-                size = os.write(file, mark)
+                size = os.write(file, mark) if mark else 0
         except OSError:
             return None
         finally:
