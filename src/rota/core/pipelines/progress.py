@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Final
 
 #: Cells are stored in rows of so many elements: one job that ends writes one small row.
-ROW: Final = 32
+ROW: Final = 8
 
 
 class Status(IntEnum):

@@ -11,7 +11,7 @@ from typing import Final
 
 from rota.core.attempts.leases import JobProgress
 from rota.core.jobs.job import Job, Spec, name_of
-from rota.core.pipelines.definition import KEY, Definition
+from rota.core.pipelines.definition import KEY, NAME, Definition
 from rota.core.pipelines.flow import Ask, Flow
 from rota.core.pipelines.graph import depths
 from rota.core.pipelines.keys import element_key, stages_digest
@@ -75,10 +75,13 @@ class Session:
         self.whole = len(elements)  #: stands for an element where a stage is for the session as a whole
         self.templates: list[dict[str, Template]] = [stage_templates(stage) for stage in stages]
         self._stages_digest = stages_digest(definition)
+        self._defaults = dict(definition.defaults)
         self._depths: list[int] | None = None
         #: The element and key whose placeholders were asked for last, which is often done several times in a row.
         self._valued: tuple[int, str | None] = (-1, None)
         self._values: dict[str, str] = {}
+        #: (element, stage, key) → the identity of work that was begun, until it is done
+        self._identities: dict[tuple[int, int, str], str] = {}
         self.news: list[SessionNews] = []
         self.changed = False  #: its record must be written
         self.asks: deque[Ask] = deque()  #: conditions that no job looks at yet
@@ -134,10 +137,11 @@ class Session:
     def values(self, element: int) -> Mapping[str, str]:
         """The placeholders of an element, as far as they are known."""
         if element == self.whole:
-            return dict(self.definition.defaults)
+            return self._defaults
         key = self.flow.marks.key(element)
         if (element, key) != self._valued:
-            self._values = self.definition.values(element)
+            its = self.definition.elements[element]
+            self._values = {**self._defaults, **dict(its.own), NAME: its.name}
             if key is not None:
                 self._values[KEY] = key
             self._valued = (element, key)
@@ -146,12 +150,19 @@ class Session:
     def command(self, element: int, stage: int, field: str = "run") -> str:
         return self.templates[stage][field].expand(self.values(element))
 
-    def identity(self, element: int, stage: int, key: str) -> str:
-        """The identity key of the work of an element at a stage."""
+    def begin(self, element: int, stage: int) -> tuple[str, str]:
+        """The command of an element at a stage, and the identity key of that work."""
+        values = self.values(element)
+        command = self.templates[stage]["run"].expand(values)
+        key = values.get(KEY, "")
+        identity = self._identities[element, stage, key] = self._identity(element, stage, key, command)
+        return command, identity
+
+    def _identity(self, element: int, stage: int, key: str, command: str) -> str:
         record = self.record
         digest = blake2b(digest_size=16)
         name = self.element_name(element) or ""
-        for part in (record.user, record.file, name, self.stage_name(stage), self.command(element, stage), key):
+        for part in (record.user, record.file, name, self.stage_name(stage), command, key):
             said = part.encode("utf-8", "surrogateescape")
             digest.update(b"%d\0" % len(said) + said)
         return digest.hexdigest()
@@ -160,7 +171,10 @@ class Session:
         return element_key(self.definition, element, stages=self._stages_digest, file=digest, parents=parents)
 
     def mark(self, element: int, stage: int, key: str) -> int:
-        return int(self.identity(element, stage, key)[:16], 16) or 1
+        identity = self._identities.pop((element, stage, key), None)
+        if identity is None:
+            identity = self._identity(element, stage, key, self.command(element, stage))
+        return int(identity[:16], 16) or 1
 
     # -- order
 

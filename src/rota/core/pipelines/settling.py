@@ -70,6 +70,8 @@ def _take_ends(turn: Turn, session: Session) -> None:
             continue  # it was not wanted any more
         tell(session, turn.wall, "ended", cell, job=job, outcome=OUTCOMES[status])
         session.flow.ended(element, stage, status)
+        if not session.route.per_session:
+            continue
         names = {use.name for use in job.spec.limits}
         for each in session.route.per_session:
             takes = session.definition.stages[each].takes

@@ -43,11 +43,10 @@ def make_job(world: World, turn: Turn, session: Session, cell: int) -> StageJob:
     failed = element < session.whole and session.flow.failed(element, stage)
     spec_id = work.after_failure if failed else work.spec
     spec = world.use(Sessions).specs[spec_id]
-    key = session.identity(element, stage, session.values(element).get("key", ""))
+    command, key = session.begin(element, stage)
     job = StageJob(
-        world.new_job_id(), key, spec, spec_id, session.command(element, stage), State.READY, session.submission,
-        session.record.started_at,
-    )  # fmt: skip
+        world.new_job_id(), key, spec, spec_id, command, State.READY, session.submission, session.record.started_at
+    )
     job.cell, job.rank = cell, session.rank_key(element, stage, spec.priority)
     job.pipeline_element = session.element_name(element)
     session.live[job.id] = cell

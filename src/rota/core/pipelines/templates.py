@@ -29,6 +29,8 @@ class Template(Struct, frozen=True):
 
     def expand(self, values: Mapping[str, str]) -> str:
         """The text with these values; in a command, quoted for the shell. Raises `KeyError`."""
+        if len(self.parts) == 1 and isinstance(self.parts[0], str):
+            return self.parts[0]
         if not self.of_command:
             return "".join(part if isinstance(part, str) else values[part[0]] for part in self.parts)
         expanded: list[str] = []
