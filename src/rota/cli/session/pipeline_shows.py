@@ -9,7 +9,7 @@ from rota.cli.command import print_json
 from rota.cli.render.pipeline_text import clock, event_line, outcome_line, progress_text, stage_lines
 from rota.cli.render.printing import print_err, print_out
 from rota.cli.render.status_text import Canvas
-from rota.cli.render.text import block, coloured, count, cut, harmless, table, width
+from rota.cli.render.text import block, coloured, count, cut, harmless, json_text, table, width
 from rota.cli.session.pipeline_board import Board
 from rota.wire.pipeline_views import PipelineEvent, PipelineItem, PipelineView
 
@@ -54,8 +54,7 @@ class JsonShow(SessionShow):
     """One object a line, the last is the summary."""
 
     def take(self, item: PipelineItem) -> None:
-        for event in item.events:
-            print_json(event_json(event))
+        print_out(*(json_text(event_json(event)) for event in item.events))
         sys.stdout.flush()
 
     def end(self, view: PipelineView) -> None:

@@ -28,6 +28,7 @@ from rota.core.pipelines.session_records import (
     ReadConditions,
     SessionActed,
     SessionAttended,
+    SessionNews,
     SessionStarted,
     TellSession,
     Work,
@@ -54,6 +55,8 @@ _CONDITIONS_MEM: Final = 64 << 20
 _MOST_PRINTED: Final = 1 << 20
 #: Events in one message.
 _AT_ONCE: Final = 2000
+#: Watchers are told what happens no more often: a message for each commit would cost more than what it tells.
+_TELL_EVERY_S: Final = 0.05
 _LONGEST_PATH: Final = 8192
 
 
@@ -74,6 +77,8 @@ class Pipelines(FeatureService):
         self._turns = services.turns
         self._watchers: dict[int, list[Watcher]] = {}  #: by session
         self._starting: dict[tuple[int, int], Watcher] = {}  #: by connection and request
+        self._untold: dict[int, list[SessionNews]] = {}  #: session → what its watchers will be told soon
+        self._told_at: dict[int, float] = {}  #: session → when its watchers were told last; by the loop's clock
         self._reading: set[asyncio.Task[None]] = set()
         self._pictures = PipelinePictures(services, self._find)
 
@@ -212,6 +217,7 @@ class Pipelines(FeatureService):
 
     def _add(self, session: Session, watcher: Watcher) -> None:
         number = session.number
+        self._tell_now(number)
         item = PipelineItem(session=number, view=views.view(self._world, session, clock.now()))
         watcher.peer.send(m.Item(watcher.n, codec.body(item)))
         if session.over:
@@ -221,15 +227,33 @@ class Pipelines(FeatureService):
         self._count_answers(number)
 
     def _tell(self, effect: TellSession) -> None:
+        """Tell watchers what has happened, now or with what happens next."""
         number = effect.session
-        watchers = self._watchers.get(number)
-        if not watchers:
+        if number not in self._watchers:
             return
-        sessions = self._world.find(Sessions)
-        session = sessions.all.get(number) if sessions is not None else None
-        for begin in range(0, len(effect.news), _AT_ONCE):
-            news = [views.event(each) for each in effect.news[begin : begin + _AT_ONCE]]
-            item = PipelineItem(session=number, events=news)
+        waiting = number in self._untold
+        self._untold.setdefault(number, []).extend(effect.news)
+        session = self._world.use(Sessions).all.get(number)
+        loop = asyncio.get_running_loop()
+        soon = self._told_at.get(number, 0.0) + _TELL_EVERY_S
+        if effect.over or soon <= loop.time() or (session is not None and session.still):
+            self._tell_now(number)
+        elif not waiting:
+            loop.call_at(soon, self._tell_now, number)
+        if effect.over and session is not None:
+            self._finish(session, self._watchers.pop(number))
+            self._told_at.pop(number, None)
+
+    def _tell_now(self, number: int) -> None:
+        told = self._untold.pop(number, None)
+        watchers = self._watchers.get(number)
+        if told is None or not watchers:
+            return
+        self._told_at[number] = asyncio.get_running_loop().time()
+        session = self._world.use(Sessions).all.get(number)
+        for begin in range(0, len(told), _AT_ONCE):
+            events = [views.event(each) for each in told[begin : begin + _AT_ONCE]]
+            item = PipelineItem(session=number, events=events)
             if session is not None:
                 item.stages = views.sums(session)
             if session is not None and session.record.state in (ASKING, PAUSED):
@@ -237,9 +261,10 @@ class Pipelines(FeatureService):
             body = codec.body(item)
             for watcher in watchers:
                 watcher.peer.send(m.Item(watcher.n, body))
-        if effect.over and session is not None:
-            del self._watchers[number]
-            self._finish(session, watchers)
+
+    def close(self) -> None:
+        for number in list(self._untold):
+            self._tell_now(number)
 
     def _finish(self, session: Session, watchers: list[Watcher]) -> None:
         body = codec.body(views.view(self._world, session, clock.now()))
@@ -256,6 +281,8 @@ class Pipelines(FeatureService):
                 self._count_answers(number)
             if not left:
                 del self._watchers[number]
+                self._untold.pop(number, None)
+                self._told_at.pop(number, None)
 
     def _count_answers(self, number: int) -> None:
         clients = sum(each.answers for each in self._watchers.get(number, ()))
