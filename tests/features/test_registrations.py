@@ -76,7 +76,7 @@ def test_what_a_deployment_does_not_use_is_not_even_made() -> None:
     # Any job may be suspended, get another walltime, or want its machine provisioned; anybody may run a pipeline.
     always = {"SuspendAttempts", "ChangeWalltime"}
     provisioning = {"RunProvision", "BeginProvision", "StopProvision", "KeepProvisionOutput", "SendErrand"}
-    pipelines = {"TellSession", "FollowSession", "ReadConditions"}
+    pipelines = {"TellSession", "FollowSession", "ReadConditions", "TakeNextSlice"}
     assert {kind.__name__ for kind in found.performers} == always | provisioning | pipelines
     assert not [
         each.name for each in features.BUILT_IN.in_use(world) if each.state is not None and not each.always

@@ -379,6 +379,10 @@ CASES: dict[type[events.Event], tuple[Callable[[Scene], Any], Callable[[Scene], 
             lambda: m.happened(pipelines.ConditionsAnswered(session=_number(m), job=_looking(m), text="0 0 1"))
         ),
     ),
+    pipelines.SliceCommitted: (
+        lambda m: (_with_session(m), m.ask(m.by(_session)), m.pump()),
+        lambda m: lambda: m.happened(pipelines.SliceCommitted(session=_number(m))),
+    ),
     events.ClockMoved: (lambda m: m.pump(), lambda m: lambda: m.happened(events.ClockMoved(by=30.0))),
     events.TimerFired: (lambda m: None, lambda m: lambda: m.advance(31.0)),
 }

@@ -20,6 +20,8 @@ from rota.core.pipelines.session_records import (
     SessionActed,
     SessionNews,
     SessionStarted,
+    SliceCommitted,
+    TakeNextSlice,
     TellSession,
     Work,
 )
@@ -74,6 +76,8 @@ class PipelineMachine(Machine):
             case TellSession(_session, news):
                 self.told += news
                 self.order += [(each.element or "", each.stage or "") for each in news if each.event == "started"]
+            case TakeNextSlice(session):
+                self.happened(SliceCommitted(session=session))
             case ReadConditions(session, job):
                 found = self.world.use(Sessions).all[session]
                 asks = found.looking.get(job)
@@ -110,6 +114,16 @@ class PipelineMachine(Machine):
         stages: tuple[int, ...] | None = None, rerun: bool = False, **fields: Any,
     ) -> int:  # fmt: skip
         """Start a session; its number, or the refusal raised."""
+        asked = self.ask_to_start(
+            definition, file=file, on_error=on_error, restart=restart, stages=stages, rerun=rerun, **fields
+        )
+        return int(self.answer(asked).session)
+
+    def ask_to_start(
+        self, definition: Definition, *, file: str = "/p.yaml", on_error: str = "continue", restart: bool = False,
+        stages: tuple[int, ...] | None = None, rerun: bool = False, **fields: Any,
+    ) -> int:  # fmt: skip
+        """The same, without waiting for anything; the number of the request."""
         by = self.asker()
         specs, works, rows = {}, [], []
         for each in definition.stages:
@@ -133,11 +147,7 @@ class PipelineMachine(Machine):
                 rerun=rerun,
             ),
         )  # fmt: skip
-        self.pump()
-        body = self.replies[by.n]
-        if isinstance(body, RotaError):
-            raise body
-        return int(body.session)
+        return by.n
 
     def _number(self, made: Any, rows: list[SpecRow]) -> int:
         if made not in self._spec_ids:
@@ -145,8 +155,11 @@ class PipelineMachine(Machine):
             rows.append(SpecRow(self._spec_ids[made], msgspec.json.encode(made).decode()))
         return self._spec_ids[made]
 
+    def sessions(self) -> dict[int, Session]:
+        return self.world.use(Sessions).all
+
     def session(self, number: int = 0) -> Session:
-        sessions = self.world.use(Sessions).all
+        sessions = self.sessions()
         return sessions[number or max(sessions)]
 
     def tell(self, verb: str, *elements: str, session: int = 0) -> int:
@@ -159,11 +172,16 @@ class PipelineMachine(Machine):
             raise body
         return int(body)
 
+    def ask_for_nothing(self) -> int:
+        """A request of somebody else; its number."""
+        return self.act("hold")
+
     def work(self) -> dict[tuple[str, str], int]:
         """(element, stage) → job, of those that execute. Conditions are looked at before."""
         while looking := [job for job in self.running() if self._is_looking(job)]:
             for job in looking:
-                self.end(job)
+                if job in self.running():  # else the session was terminated by what another one said
+                    self.end(job)
         found = {}
         for id in self.running():
             job = self.world.jobs[id]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rota.core.events import Event
+from rota.core.pipelines import settling
 from rota.core.pipelines.definition import Definition
 from rota.core.pipelines.progress import SUMS
 from rota.core.pipelines.session import Sessions, StageJob
@@ -167,16 +169,21 @@ _KEEPS_A_UNIT = pipeline(
 )
 
 
+#: So many elements move in a step, and so many jobs are made.
+_SLICES = st.sampled_from([(settling.MOST_MOVES, settling.MOST_JOBS), (1, 1), (3, 2)])
+
+
 @dose(40)
-@given(definitions(), st.integers(0, 1 << 30), st.booleans(), st.booleans())
-@example(_KEEPS_A_UNIT, 149, False, False)
+@given(definitions(), st.integers(0, 1 << 30), st.booleans(), st.booleans(), _SLICES)
+@example(_KEEPS_A_UNIT, 149, False, False, (settling.MOST_MOVES, settling.MOST_JOBS))
 def test_a_session_does_what_pipelines_mean(
-    definition: Definition, seed: int, crashes: bool, pauses: bool
+    definition: Definition, seed: int, crashes: bool, pauses: bool, slices: tuple[int, int]
 ) -> None:
-    journey = Journey(definition, seed)
-    for _step in range(2000):
-        if not journey.step(crashes=crashes, pauses=pauses):
-            break
+    with patch.multiple(settling, MOST_MOVES=slices[0], MOST_JOBS=slices[1]):
+        journey = Journey(definition, seed)
+        for _step in range(2000):
+            if not journey.step(crashes=crashes, pauses=pauses):
+                break
     m = journey.m
     assert m.session().over
     session = m.session()
@@ -199,14 +206,15 @@ def test_a_session_does_what_pipelines_mean(
 
 
 @dose(20)
-@given(definitions(), st.integers(0, 1 << 30), st.sampled_from(["quit", "terminate"]), st.booleans())
+@given(definitions(), st.integers(0, 1 << 30), st.sampled_from(["quit", "terminate"]), st.booleans(), _SLICES)
 def test_a_session_that_ends_at_a_failure_still_counts_everything(
-    definition: Definition, seed: int, on_error: str, crashes: bool
+    definition: Definition, seed: int, on_error: str, crashes: bool, slices: tuple[int, int]
 ) -> None:
-    journey = Journey(definition, seed, on_error)
-    for _step in range(2000):
-        if not journey.step(crashes=crashes, pauses=False):
-            break
+    with patch.multiple(settling, MOST_MOVES=slices[0], MOST_JOBS=slices[1]):
+        journey = Journey(definition, seed, on_error)
+        for _step in range(2000):
+            if not journey.step(crashes=crashes, pauses=False):
+                break
     session = journey.m.session()
     assert session.over
     for number in range(len(definition.stages)):

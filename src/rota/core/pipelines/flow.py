@@ -95,16 +95,25 @@ class Flow:
             self.at[element] = at
             if at < self._end:
                 self.left += 1
-                if statuses[base + at] < Status.READY:
+                status = statuses[base + at]
+                if status < Status.READY or (status == Status.READY and self._stops(at)):
                     self._moving.append(element)
         if self.left:
             self.marks.recall()
 
-    def advance(self) -> None:
-        """Let everything move that can."""
+    def advance(self, most: int) -> int:
+        """Let everything move that can, but no more elements than this. Returns how many did."""
         moving = self._moving
-        while moving:
+        moved = 0
+        while moving and moved < most:
             self._move(moving.popleft())
+            moved += 1
+        return moved
+
+    @property
+    def moving(self) -> bool:
+        """Is there anything left that can move now?"""
+        return bool(self._moving)
 
     def answered(self, element: int, skips: Mapping[int, bool], digest: str | None, *, failed: bool) -> None:
         """Conditions were looked at. `failed`: one of them ended by a signal, or took too long."""

@@ -15,6 +15,7 @@ from rota.core.pipelines.session_records import (
     SessionActed,
     SessionAttended,
     SessionStarted,
+    SliceCommitted,
 )
 from rota.core.pipelines.session_requests import (
     begin_waiting,
@@ -25,7 +26,7 @@ from rota.core.pipelines.session_requests import (
     retry_jobs,
 )
 from rota.core.pipelines.session_rows import numbers_of, read_sessions
-from rota.core.pipelines.settling import next_look, settle_sessions, take_answers
+from rota.core.pipelines.settling import next_look, on_slice_committed, settle_sessions, take_answers
 from rota.core.pipelines.stage_jobs import (
     SKIP,
     attempt_over,
@@ -184,6 +185,8 @@ def _sums_add_up(world: World) -> list[str]:
         busy = {cell for cell, status in enumerate(progress.statuses) if status in (Status.READY, Status.RUNNING)}
         ended = {cell for cell, _job, _at in session.ended}
         for cell in busy - {*session.live.values()} - ended:
+            if cell in session.unmade:
+                continue
             wrong.append(f"{name}: cell {session.place_of(cell)} is under way and has no job")
     return wrong
 
@@ -196,6 +199,7 @@ FEATURE = Feature(
         SessionActed: on_session_acted,
         SessionAttended: on_session_attended,
         ConditionsAnswered: on_conditions_answered,
+        SliceCommitted: on_slice_committed,
         JobsProgressed: on_jobs_progressed,
     },
     restore=_restore,

@@ -16,6 +16,7 @@ from rota.core.pipelines.flow import Ask, Flow
 from rota.core.pipelines.graph import depths
 from rota.core.pipelines.keys import element_key, stages_digest
 from rota.core.pipelines.progress import Progress
+from rota.core.pipelines.ready_cells import ReadyCells
 from rota.core.pipelines.route import Route
 from rota.core.pipelines.session_records import ENDED, SessionNews, SessionRecord
 from rota.core.pipelines.templates import Template, stage_templates
@@ -84,6 +85,8 @@ class Session:
         self._identities: dict[tuple[int, int, str], str] = {}
         self.news: list[SessionNews] = []
         self.changed = False  #: its record must be written
+        self.unmade = ReadyCells()  #: cells that are ready, without a job as yet
+        self.slicing = False  #: it is told when the present slice of what it has to do is on disk
         self.asks: deque[Ask] = deque()  #: conditions that no job looks at yet
         self.looking: dict[int, list[Ask]] = {}  #: job → conditions that it looks at
         self.live: dict[int, int] = {}  #: job → its cell, for jobs that have not ended

@@ -66,6 +66,18 @@ class ConditionsAnswered(Event, frozen=True):
     text: str | None
 
 
+class SliceCommitted(Event, frozen=True):
+    """What a session did in one step is on disk, and it has more to do at once."""
+
+    session: int
+
+
+class TakeNextSlice(Effect, frozen=True):
+    """Have `SliceCommitted` happen: others are answered between two slices."""
+
+    session: int
+
+
 class FollowSession(Effect, frozen=True):
     """Tell a client from now on what happens in a session."""
 

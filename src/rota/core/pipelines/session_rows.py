@@ -90,6 +90,9 @@ def _session(parts: dict[str, str]) -> Session:
         session.flow.marks.digests[first : first + len(row.digests)] = row.digests
         session.durations[first : first + len(row.durations) // 4] = array("f", row.durations)
         session.measured_s[first : first + len(row.measured) // 4] = array("f", row.measured)
+    for cell, status in enumerate(progress.statuses):
+        if status == Status.READY and not progress.jobs[cell]:
+            progress.statuses[cell] = Status.AHEAD  # no job was made as yet
     progress.recount()
     session.under_way = {
         progress.jobs[cell]: cell for cell, status in enumerate(progress.statuses) if status in _UNDER_WAY

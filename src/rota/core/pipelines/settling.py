@@ -12,12 +12,13 @@ from rota.core.pipelines.definition import KEY
 from rota.core.pipelines.flow import ASK, QUIT, TERMINATE, Ask
 from rota.core.pipelines.progress import FAILURES, OUTCOMES, Status
 from rota.core.pipelines.session import Session, Sessions, StageJob, mark_dirty
-from rota.core.pipelines.session_records import ASKING, ENDED, TellSession
+from rota.core.pipelines.session_records import ASKING, ENDED, SliceCommitted, TakeNextSlice, TellSession
 from rota.core.pipelines.session_rows import write_session
 from rota.core.pipelines.stage_jobs import (
     end_jobs,
     look_at_conditions,
     make_job,
+    rank_of_cell,
     settle_doubt,
     stand_still,
     status_of,
@@ -28,6 +29,9 @@ from rota.core.world import World
 
 #: Conditions of stages for the session as a whole are looked at so often.
 LOOK_EVERY_S: Final = 10.0
+#: In one step at most so many elements of a session move, and so many of its jobs are made: others wait for that.
+MOST_MOVES: Final = 2000
+MOST_JOBS: Final = 500
 
 
 def settle_sessions(world: World, turn: Turn) -> None:
@@ -46,6 +50,7 @@ def _settle(world: World, turn: Turn, session: Session) -> None:
     if session.record.begun and not was_over:
         _take_ends(turn, session)
         _move_on(world, turn, session)
+        _make_ready(world, turn, session)
         _look_at_whole(world, turn, session)
         look_at_conditions(world, turn, session)
         _end(world, turn, session)
@@ -81,10 +86,11 @@ def _take_ends(turn: Turn, session: Session) -> None:
 
 
 def _move_on(world: World, turn: Turn, session: Session) -> None:
-    """Let all elements go as far as they can, and do what follows."""
+    """Let elements go as far as they can, and do what follows."""
     flow = session.flow
-    while True:
-        flow.advance()
+    left = MOST_MOVES
+    while left:
+        left -= flow.advance(left)
         moves, flow.moves = flow.moves, []
         for element, stage, status, worked in moves:
             cell = session.progress.cell(element, stage)
@@ -94,15 +100,36 @@ def _move_on(world: World, turn: Turn, session: Session) -> None:
                 _judge(world, turn, session, element, stage)
         dropped, flow.dropped = flow.dropped, []
         if dropped:
-            jobs = [session.progress.jobs[cell] for cell in dropped]
+            jobs = [session.progress.jobs[cell] for cell in dropped if not session.unmade.drop(cell)]
             end_jobs(world, turn, jobs, why="its session begins nothing more")
-        ready, flow.ready = flow.ready, []
-        for cell in ready:
-            make_job(world, turn, session, cell)
-        if not (moves or dropped or ready):
+        if not (moves or dropped):
             break
     session.asks.extend(flow.asks)
     flow.asks = []
+
+
+def _make_ready(world: World, turn: Turn, session: Session) -> None:
+    """Make jobs for what is ready, when nothing moves any more: the first in rank of all comes first."""
+    flow, unmade = session.flow, session.unmade
+    ready, flow.ready = flow.ready, []
+    if flow.moving or unmade or len(ready) > MOST_JOBS:
+        for cell in ready:
+            session.progress.set_job(cell, 0)  # a restart finds it by that
+            unmade.put(cell, rank_of_cell(world, session, cell))
+        ready = [] if flow.moving else [unmade.take() for _ in range(min(MOST_JOBS, len(unmade)))]
+    for cell in ready:
+        make_job(world, turn, session, cell)
+    if (flow.moving or unmade) and not session.slicing:
+        session.slicing = True
+        turn.effects.append(TakeNextSlice(session.number))
+
+
+def on_slice_committed(world: World, _turn: Turn, event: SliceCommitted) -> None:
+    """Let a session go on that has more to do than one step should take."""
+    session = world.use(Sessions).all.get(event.session)
+    if session is not None:
+        session.slicing = False
+        mark_dirty(world, session)
 
 
 def _tell_move(turn: Turn, session: Session, cell: int, status: Status) -> None:

@@ -58,6 +58,13 @@ def make_job(world: World, turn: Turn, session: Session, cell: int) -> StageJob:
     return job
 
 
+def rank_of_cell(world: World, session: Session, cell: int) -> RankKey:
+    """The place in the order of the job of an element at a stage, which is to be made."""
+    element, stage = session.place_of(cell)
+    spec = world.use(Sessions).specs[session.record.works[stage].spec]
+    return session.rank_key(element, stage, spec.priority)
+
+
 def look_at_conditions(world: World, turn: Turn, session: Session) -> None:
     """Have conditions looked at, many by one job."""
     spec_id = session.record.conditions

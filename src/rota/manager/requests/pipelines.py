@@ -30,6 +30,8 @@ from rota.core.pipelines.session_records import (
     SessionAttended,
     SessionNews,
     SessionStarted,
+    SliceCommitted,
+    TakeNextSlice,
     TellSession,
     Work,
 )
@@ -83,7 +85,12 @@ class Pipelines(FeatureService):
         self._pictures = PipelinePictures(services, self._find)
 
     def performers(self) -> Mapping[type[Effect], Perform]:
-        return {TellSession: self._tell, ReadConditions: self._read, FollowSession: self._follow}
+        return {
+            TellSession: self._tell,
+            ReadConditions: self._read,
+            FollowSession: self._follow,
+            TakeNextSlice: self._take_next_slice,
+        }
 
     def requests(self) -> Mapping[type[Any], Serve]:
         return {
@@ -290,6 +297,9 @@ class Pipelines(FeatureService):
         session = sessions.all.get(number) if sessions is not None else None
         if session is not None and session.clients != clients:
             self._turns.happened(SessionAttended(session=number, clients=clients))
+
+    def _take_next_slice(self, effect: TakeNextSlice) -> None:
+        self._turns.happened(SliceCommitted(session=effect.session))
 
     # ------------------------------------------------------------------ conditions
 
