@@ -191,7 +191,22 @@ class Flow:
 
         One that has not left the last stage is running or waiting, unless something has gone wrong with it."""
         base = element * self.progress.width
-        row = self.progress.statuses[base : base + self.progress.width]
+        return self._outcome_of(self.progress.statuses[base : base + self.progress.width])
+
+    def outcomes(self) -> list[str]:
+        """The same of all elements. Most are alike, and each kind is judged once."""
+        statuses, width = bytes(self.progress.statuses), self.progress.width
+        known: dict[bytes, str] = {}
+        found = []
+        for base in range(0, len(self.at) * width, width):
+            row = statuses[base : base + width]
+            word = known.get(row)
+            if word is None:
+                word = known[row] = self._outcome_of(row)
+            found.append(word)
+        return found
+
+    def _outcome_of(self, row: bytes | bytearray) -> str:
         goes_on = self.route.last is not None and row[self.route.last] < SETTLED
         now = "running" if Status.RUNNING in row else "waiting"
         word = next((word for word, statuses in _OUTCOME_ORDER if not statuses.isdisjoint(row)), None)

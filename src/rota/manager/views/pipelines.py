@@ -28,7 +28,8 @@ _MOST_RUNNING: Final = 1000
 def view(world: World, session: Session, now: float) -> PipelineView:
     """A session now."""
     record, flow = session.record, session.flow
-    elements = {each.name: flow.outcome(place) for place, each in enumerate(session.definition.elements)}
+    outcomes = flow.outcomes()
+    elements = {each.name: word for each, word in zip(session.definition.elements, outcomes, strict=True)}
     return PipelineView(
         session=record.number,
         file=record.file,
@@ -40,7 +41,7 @@ def view(world: World, session: Session, now: float) -> PipelineView:
         elapsed_s=session.elapsed_s(now),
         started_at=_moment(record.started_at),
         ended_at=None if record.ended_at is None else _moment(record.ended_at),
-        failed=bool(record.failed) or any(outcome in ("failed", "terminated") for outcome in elements.values()),
+        failed=bool(record.failed) or not {"failed", "terminated"}.isdisjoint(outcomes),
         question=question(session),
         failures=_failures(session, elements),
         cwd=record.cwd,
