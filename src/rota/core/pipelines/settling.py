@@ -30,7 +30,7 @@ from rota.core.world import World
 #: Conditions of stages for the session as a whole are looked at so often.
 LOOK_EVERY_S: Final = 10.0
 #: In one step at most so many elements of a session move, and so many of its jobs are made: others wait for that.
-MOST_MOVES: Final = 2000
+MOST_MOVES: Final = 5000
 MOST_JOBS: Final = 500
 
 
