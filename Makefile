@@ -18,7 +18,7 @@ PARALLEL := -n $(shell n=$$(nproc); echo $$((n < 7 ? n * 5 / 2 : 16))) --dist lo
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint format bench bench-guard bench-million bench-latency bench-learning \
-	bench-queue bench-release bench-reserve bench-plan bench-snapshot bench-estimates bench-nodes bench-machines bench-output bench-api bench-past bench-page bench-pipeline faults bugs cluster properties web screenshots client generated docs dist clean
+	bench-queue bench-release bench-reserve bench-plan bench-snapshot bench-estimates bench-nodes bench-machines bench-output bench-api bench-past bench-page bench-pipeline bench-large-session faults bugs cluster properties web screenshots client generated docs dist clean
 .DELETE_ON_ERROR:
 
 help:  ## This list
@@ -96,6 +96,9 @@ bench-past: $(DEV)  ## The Gantt chart of a month of a million jobs, beside a pl
 
 bench-pipeline: $(DEV) $(VENV)/.pipeline-peers  ## 10,000 elements through 5 stages, beside make, ninja, Snakemake and BuildStream's scheduler
 	$(BIN)/python bench/pipeline.py $(ARGS)
+
+bench-large-session: $(DEV)  ## A session of 100,000 elements: its first job, who waits meanwhile, memory, recovery
+	$(BIN)/python bench/large_session.py $(ARGS)
 
 bench-page: $(DEV) $(WEB)  ## The dashboard in a browser over a million jobs: first row, scrolling, events, Gantt
 	@tools/need-packages $(BROWSER)

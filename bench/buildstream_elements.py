@@ -1,7 +1,8 @@
 """BuildStream's scheduler over elements that only look at a file or run `true`; run by BuildStream's own Python.
 
 Its scheduler, queues, jobs with their log files, state and messenger are the real ones. Elements, projects, the
-cache and the display are left out: what they cost is not what is measured.
+cache and the display are left out: what they cost is not what is measured. Every build and every push starts a
+process of its own, `true` without a shell, from a thread of the scheduler's process, as BuildStream runs its jobs.
 """
 
 from __future__ import annotations

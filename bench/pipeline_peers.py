@@ -1,7 +1,8 @@
 """Other programs that take a graph of elements through stages, each behind one function.
 
 Each gets an empty directory and the same graph (`pipeline_graph`), and is timed from its start to its end, loading
-of the graph included.
+of the graph included. All start one process for each build and each push: make and BuildStream's scheduler `true`
+itself, ninja and Rota a shell that runs it, Snakemake bash.
 """
 
 from __future__ import annotations
