@@ -112,11 +112,12 @@ def _inherit(session: Session, former: Session) -> None:
     places = {element.name: place for place, element in enumerate(former.definition.elements)}
     columns = {stage.name: place for place, stage in enumerate(former.definition.stages)}
     stages = [(place, columns.get(stage.name)) for place, stage in enumerate(session.definition.stages)]
+    outcomes = former.flow.outcomes()
     for element, each in enumerate(session.definition.elements):
         old = places.get(each.name)
         if old is None:
             continue
-        if seconds := _measured_s(former, old):
+        if seconds := _measured_s(former, old, outcomes[old]):
             session.measured_s[element] = seconds
             session.progress.dirty.add(element // ROW)
         for stage, column in stages if not session.record.rerun else ():
@@ -125,10 +126,10 @@ def _inherit(session: Session, former: Session) -> None:
     session.flow.marks.remember()
 
 
-def _measured_s(session: Session, element: int) -> float:
+def _measured_s(session: Session, element: int, outcome: str) -> float:
     """How long an element takes: as long as in the last session that it got through; a failure may come early."""
     took, before = session.durations[element], session.measured_s[element]
-    return took if took and (not before or session.flow.outcome(element) == "ok") else before
+    return took if took and (not before or outcome == "ok") else before
 
 
 def _declare_limits(world: World, turn: Turn, event: SessionStarted) -> None:
