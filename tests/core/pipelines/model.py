@@ -18,6 +18,7 @@ def foretell(definition: Definition, codes: Codes, condition: Condition) -> dict
     """The sum in which each element is counted at each stage, if every failure means `continue`."""
     found: dict[tuple[str, str], str] = {}
     names = [element.name for element in definition.elements]
+    places = {stage.name: number for number, stage in enumerate(definition.stages)}
     redefines = bool(definition.stages[0].redefines)
     known: set[str] = set()  #: elements whose key is known, if a stage redefines them
     for element in definition.elements:
@@ -55,7 +56,8 @@ def foretell(definition: Definition, codes: Codes, condition: Condition) -> dict
             if found[cell] == "failed":
                 lost = "failed"
             elif found[cell] == "processed" and stage.skip_to:
-                jump_to = stage.skip_to
+                # A stage that is always taken lies inside the jump, and cannot make it shorter.
+                jump_to = max(jump_to, stage.skip_to, key=lambda name: places.get(name, -1))
     return found
 
 

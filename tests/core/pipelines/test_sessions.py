@@ -93,6 +93,19 @@ def test_on_ok_jumps_over_stages_but_not_over_those_that_are_always_taken() -> N
     assert {("hit", "fetch"), ("miss", "fetch")} & set(m.order) == {("miss", "fetch")}
 
 
+def test_a_stage_that_is_always_taken_does_not_shorten_a_jump_over_it() -> None:
+    m = machine()
+    stages = [
+        stage("pull", skip_to="push"),
+        stage("log", always=True, skip_to="build"),
+        stage("build"),
+        stage("push"),
+    ]
+    m.start(pipeline(stages, {"e1": ()}))
+    m.run()
+    assert m.order == [("e1", "pull"), ("e1", "log"), ("e1", "push")]
+
+
 def test_a_source_that_is_built_already_is_not_fetched() -> None:
     m = machine(condition=lambda element, _stage: 0 if element == "built" else 1)
     stages = [stage("fetch"), stage("build", imperative=True, skip_if="test"), stage("push")]
