@@ -16,6 +16,7 @@ from rota.plan.timeline.slots import Slots
 #: So many spans of the plan are examined together.
 _PIECE: Final = 16
 _ENDLESS: Final = 2000  #: the octave of a run without an end
+_AT_ONCE: Final = 64  #: so many numbers are compared by one call of C code
 
 
 class _Span(NamedTuple):
@@ -193,17 +194,38 @@ class Holes:
                 continue
             left = at
             if at == first:
-                while left and counts[left - 1] >= number and times[left] > now:
-                    left -= 1
+                left = _run_start(counts, max(bisect_right(times, now) - 1, 0), at, number)
             begin = times[left] if times[left] > now else now
-            while at < len(times) and counts[at] >= number:
-                at += 1
-            lasts = (times[at] if at < len(times) else inf) - begin
-            if lasts >= length:
-                return begin, lasts
-            if lasts > longest:
-                longest = lasts
+            enough = bisect_left(times, begin + length, at)
+            at = _run_end(counts, at, enough, number)
+            if at == enough:  # not followed any further
+                return begin, length
+            longest = max(longest, times[at] - begin)
         return inf, longest
+
+
+def _run_end(counts: list[int], at: int, end: int, number: int) -> int:
+    """The first index from here to `end` with less than this number, else `end`."""
+    while at < end:
+        until = min(at + _AT_ONCE, end)
+        if min(counts[at:until]) < number:
+            while counts[at] >= number:
+                at += 1
+            return at
+        at = until
+    return at
+
+
+def _run_start(counts: list[int], first: int, at: int, number: int) -> int:
+    """The first index of the run that ends before `at`, which is not before `first`."""
+    while at > first:
+        since = max(at - _AT_ONCE, first)
+        if min(counts[since:at]) < number:
+            while counts[at - 1] >= number:
+                at -= 1
+            return at
+        at = since
+    return at
 
 
 def _octave(length: float) -> int:
