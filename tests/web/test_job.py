@@ -129,6 +129,7 @@ def test_a_job_that_can_never_run_says_so(busy: Deployment, guest: Visitor) -> N
 def test_the_graph_leads_to_its_neighbours(busy: Deployment, guest: Visitor) -> None:
     guest.go("/jobs/42")
     page = guest.page
+    expect(output(page)).to_have_text("hello")  # what is above the graph no longer changes its height
     graph = page.get_by_role("group", name="Dependencies")
     graph.get_by_role("link", name=re.compile(r"\b43\b.*dependent")).click()
     expect(page).to_have_url(re.compile(r"/jobs/43$"))
