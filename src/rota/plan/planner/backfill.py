@@ -244,6 +244,9 @@ def _compress(plan: Plan, klass: PriorityClass, freed: list[tuple[float, float]]
 
     A job is tried only if something that it could use became free since its last try.
     """
+    if not klass.jobs:
+        klass.freed = []  # of use to nobody
+        return
     slots = plan.slots
     klass.freed = klass.freed + freed  # kept until all jobs had their turn
     if len(klass.freed) > _MANY_SPANS:

@@ -113,9 +113,10 @@ class Slots:
 
     def _split(self, moment: float) -> int:
         """The index of the span that begins at this moment; a span is split if needed."""
-        at = bisect_left(self.times, moment)
-        if at == len(self.times) or self.times[at] != moment:
-            self.times.insert(at, moment)
+        times = self.times
+        at = bisect_left(times, moment)
+        if at == len(times) or times[at] != moment:
+            times.insert(at, moment)
             self.free.insert(at, self.free[at - 1])
             self.counts.insert(at, self.counts[at - 1])
         return at
@@ -133,8 +134,12 @@ class Slots:
             return
         first = self._split(start)
         last = self._split(end) if end != inf else len(self.times)
-        self.free[first:last] = [free ^ what for free in self.free[first:last]]
-        self.counts[first:last] = [count + more for count in self.counts[first:last]]
+        if last - first == 1:
+            self.free[first] ^= what
+            self.counts[first] += more
+        else:
+            self.free[first:last] = [free ^ what for free in self.free[first:last]]
+            self.counts[first:last] = [count + more for count in self.counts[first:last]]
         self._merge(last)
         self._merge(first)
 
@@ -165,8 +170,9 @@ class Slots:
 
     def _merge(self, at: int) -> None:
         """Join a span with the one before if both have the same free resources."""
-        if 0 < at < len(self.times) and self.free[at] == self.free[at - 1]:
-            del self.times[at], self.free[at], self.counts[at]
+        free = self.free
+        if 0 < at < len(free) and free[at] == free[at - 1]:
+            del self.times[at], free[at], self.counts[at]
 
     def common(self, start: float, end: float) -> int:
         """The resources that are free all the time from start to end."""
