@@ -340,6 +340,31 @@ class World:
         )
 
 
+def test_what_a_suspended_job_keeps_is_promised_to_nobody_while_its_cores_are_busy() -> None:
+    world = World(mem=100, backfill="conservative")
+    for what, number, cores, length, mem in (
+        ("submit", 0, 1, 10.0, 0), ("submit", 0, 1, 10.0, 0), ("submit", 0, 2, 10.0, 0),
+        ("submit", 0, 4, 10.0, 20), ("end", 0, 0, 0.0, 0), ("submit", 0, 2, 10.0, 50), ("submit", 0, 2, 10.0, 0),
+        ("suspend", 8, 0, 0.0, 0), ("end", 0, 0, 0.0, 0), ("submit", 0, 1, 10.0, 0), ("submit", 0, 1, 30.0, 50),
+        ("submit", 0, 1, 10.0, 0), ("resume", 0, 0, 0.0, 0),
+    ):  # fmt: skip
+        world.do(what, number, cores, length, mem)
+    resuming = world.planner.plan.entries[5]
+    assert resuming.start is None
+    assert resuming.reason is not None
+    assert resuming.reason.code == "resuming"
+    for _ in range(60):  # it goes on, whoever comes first
+        world.do("wait", 0, 0, 40.0, 0)
+        others = [id for id in world.running() if id != 5]
+        if 5 in world.running():
+            break
+        if others:
+            world.planner.ended(others[0], world.now)
+        world.begin()
+        world.check()
+    assert 5 in world.running()
+
+
 steps = st.lists(
     st.tuples(
         st.sampled_from(["submit", "submit", "suspend", "resume", "end", "wait", "walltime"]),

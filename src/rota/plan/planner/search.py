@@ -121,6 +121,9 @@ def place(plan: Plan, entry: PlanEntry, now: float, *, before: float = inf, sinc
     if resuming:
         plan.ledger.give(~entry.id)  # what it keeps is not in its own way
     found = find(plan, entry, now, before=before, since=since)
+    if resuming and found is not None and not _may_keep(plan, entry, found[0]):
+        entry.reason = Waits("resuming", "what it keeps was promised to jobs that begin before its cores are free")
+        found = None  # later it would have to keep it for even longer
     if found is None:
         entry.start = entry.end = None
         entry.resources = 0
@@ -135,6 +138,17 @@ def place(plan: Plan, entry: PlanEntry, now: float, *, before: float = inf, sinc
         plan.open_inside(entry)
     plan.schedule_start(entry)
     return True
+
+
+def _may_keep(plan: Plan, entry: PlanEntry, start: float) -> bool:
+    """May a suspended job keep its ballast until then? It was promised to no other job only until `until`."""
+    pinned = plan.suspended[entry.id]
+    since = max(pinned.until, plan.now)
+    if start <= since:
+        return True
+    if entry.taking is not None and plan.ledger.short(entry.taking, pinned.mask, since, start):
+        return False
+    return plan.ledger.again(entry.everywhere, since, start) is None
 
 
 def find(
