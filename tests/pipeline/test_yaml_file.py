@@ -231,3 +231,8 @@ def test_other_commands_do_not_load_the_yaml_parser() -> None:
     code = "import sys, rota.cli.main, rota.pipeline; print('ruamel.yaml' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_a_file_that_a_program_wrote_as_json_may_escape_any_character() -> None:
+    text = '{"stages": [{"name": "s", "run": "true"}], "elements": {"\\ud83c\\udf89": {}}}'
+    assert [each.name for each in from_bytes(text.encode(), source="p.yaml").elements] == ["🎉"]

@@ -171,8 +171,9 @@ class _Builder:
         is_text = event.tag == _STRING_TAG or not event.implicit[0]
         if event.tag not in (None, _STRING_TAG):
             _refuse_tag(event, place)
-        value = event.value if is_text else _resolved(event.value)
-        node = Scalar(place=place, value=value, text=event.value)
+        text = _joined(event.value)
+        value = text if is_text else _resolved(text)
+        node = Scalar(place=place, value=value, text=text)
         if event.anchor:
             self.anchors[event.anchor] = node, 1
         self._add(node, 1)
@@ -219,6 +220,17 @@ class _Builder:
 
 def _refuse_tag(event: Any, place: Place) -> NoReturn:
     _refuse(f"the tag '{shown(event.tag)}' is not allowed", place, hint="write the value without a tag")
+
+
+def _joined(text: str) -> str:
+    """Join surrogates: JSON may write one character as two escapes."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    return text
 
 
 def _resolved(text: str) -> str | int | float | bool | None:

@@ -74,6 +74,18 @@ def test_last_may_be_narrowed() -> None:
     ]
 
 
+def test_the_newest_session_of_a_pipeline_is_selected_by_its_name() -> None:
+    assert parse(["last,state=running"], last=[], now=0.0, last_session="s") == [
+        Clause(submission="s", state=int(State.RUNNING))
+    ]
+
+
+@pytest.mark.parametrize(("word", "last"), [("last", []), ("last,9-20", [(3, 5)])])
+def test_what_selects_nothing_does_not_select_everything(word: str, last: list[tuple[int, int]]) -> None:
+    (clause,) = parse([word], last=last)
+    assert clause.low == clause.high > 1 << 60
+
+
 def test_commas_join_conditions() -> None:
     assert parse(["@g,state=failed,10-20"], last=[]) == [
         Clause(low=10, high=20, group="g", state=int(State.FAILED))

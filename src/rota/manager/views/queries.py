@@ -22,6 +22,7 @@ from rota.core.jobs.job import Job, Spec
 from rota.core.jobs.reason_texts import sentence
 from rota.core.jobs.report_groups import names_of
 from rota.core.learning.estimate import decision
+from rota.core.pipelines.session import is_submission
 from rota.core.states import LEASED, LIVE, TERMINAL, WAITING, State
 from rota.core.stored import StoredJob, job_from_row
 from rota.core.world import NO_JOB, World
@@ -70,13 +71,17 @@ class Queries:
     def clauses(self, words: list[str], user: str) -> list[Clause]:
         """What these selectors mean for this user."""
         last: list[tuple[int, int]] = []
+        session = ""
         if any("last" in word.split(",") for word in words):
             newest = self._store.last_submission(user)
             if newest is None or newest.answer is None:
                 raise NotFound("nothing was added yet", hint="add jobs with 'rota add' or 'rota run'")
-            answer = expand_answer(newest.answer)
-            last = ranges(sorted({*answer.added, *answer.existing, *answer.retried}))
-        found = parse(words, last=last, now=clock.now())
+            if is_submission(newest.id):
+                session = newest.id
+            else:
+                answer = expand_answer(newest.answer)
+                last = ranges(sorted({*answer.added, *answer.existing, *answer.retried}))
+        found = parse(words, last=last, now=clock.now(), last_session=session)
         if not any(clause.pool for clause in found):
             return found
         return [msgspec.structs.replace(each, pool_hosts=self._hosts_in(each.pool)) for each in found]

@@ -44,11 +44,14 @@ MOST_OTHERS: Final = 1000
 #: What they may come to: `last` is a range for each of its gaps.
 _MOST_CLAUSES: Final = 1_000_000
 _LONGEST: Final = 16_384
+#: Larger than any id.
+_NO_ID: Final = 1 << 62
 
 
-def parse(words: list[str], *, last: list[tuple[int, int]], now: float) -> list[Clause]:
-    """The clauses of these words. `last` are the ids of the newest submission, new or not; `now` is the time that
-    `older=` counts from. Raises `BadInput`."""
+def parse(words: list[str], *, last: list[tuple[int, int]], now: float, last_session: str = "") -> list[Clause]:
+    """The clauses of these words. `last` are the ids of the newest submission, new or not; `last_session` is its
+    name if it is a session of a pipeline, whose jobs come one by one. `now` is the time that `older=` counts from.
+    Raises `BadInput`."""
     if len(words) > MOST_WORDS:
         raise _too_many(len(words), MOST_WORDS)
     clauses = []
@@ -64,12 +67,16 @@ def parse(words: list[str], *, last: list[tuple[int, int]], now: float) -> list[
         if "last" not in _parts(word):
             clauses.append(clause)
             continue
+        if last_session:
+            clauses.append(msgspec.structs.replace(clause, submission=last_session))
         for low, high in last:
             low, high = max(low, clause.low), min(high, clause.high or high)
             if low <= high:
                 clauses.append(msgspec.structs.replace(clause, low=low, high=high))
         if len(clauses) > _MOST_CLAUSES:
             raise _too_many(others, MOST_OTHERS)
+    if words and not clauses:
+        clauses.append(Clause(low=_NO_ID, high=_NO_ID))  # no clauses at all would mean every job
     return clauses
 
 

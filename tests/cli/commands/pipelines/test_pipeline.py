@@ -319,3 +319,13 @@ def test_what_a_job_says_of_its_progress_is_told_once_it_has_said_it(rota: Deplo
     assert going.wait() == 0
     first = {"done": 3.5, "of": 4.0, "text": "link [31mapp"}
     assert told == [("app", "build", 1, first), ("app", "build", 1, {"done": 4.0, "of": 4.0, "text": "done"})]
+
+
+def test_last_is_the_newest_session_and_nothing_else(rota: Deployment) -> None:
+    directory = place(rota, "last", "stages: [{name: s, run: 'true'}]\nelements: {a: {}}\n")
+    rota.ok("run", "--", "true")
+    rota.ok("pipeline", "run", "p.yaml", cwd=directory)
+    assert [job["name"] for job in rota.json("jobs", "last")["jobs"]] == ["s a"]
+    rota.ok("wait", "last")
+    rota.ok("pipeline", "run", "p.yaml", cwd=directory)  # all was done before, so it has no job
+    assert rota.json("jobs", "last")["jobs"] == []
