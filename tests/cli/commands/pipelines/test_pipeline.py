@@ -315,6 +315,21 @@ def test_a_stage_that_would_be_refused_as_a_job_refuses_the_session(rota: Deploy
     assert "bugs" not in rota.rota("manager", "status").stdout
 
 
+def test_conditions_are_looked_at_in_the_pool_of_a_stage_that_runs(rota: Deployment) -> None:
+    directory = place(
+        rota,
+        "selected",
+        """
+        stages:
+          - {name: r, run: 'true', pool: nowhere}
+          - {name: s, skip_if: 'ls nothing || exit 3', run: 'echo {name} >> log'}
+        elements: {a: {}}
+        """,
+    )
+    assert run(rota, directory, "--stages", "s")[-1]["elements"] == {"a": "ok"}
+    assert log(directory) == ["a"]
+
+
 def test_what_a_job_says_of_its_progress_is_told_once_it_has_said_it(rota: Deployment) -> None:
     directory = place(
         rota,
