@@ -44,6 +44,12 @@ class RotaError(Exception):
         self.source = self.source or source
         return self
 
+    def of(self, whole: str) -> Self:
+        """This error, of a part of something larger, which the text names before the field."""
+        self.text = f"{', '.join(part for part in (whole, self.label) if part)}: {self.text}"
+        self.label = ""
+        return self
+
     def without_line(self) -> Self:
         """This error, of an input that has only one line."""
         self.line = self.entry = 0

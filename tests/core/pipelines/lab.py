@@ -121,17 +121,22 @@ class PipelineMachine(Machine):
 
     def ask_to_start(
         self, definition: Definition, *, file: str = "/p.yaml", on_error: str = "continue", restart: bool = False,
-        stages: tuple[int, ...] | None = None, rerun: bool = False, **fields: Any,
+        stages: tuple[int, ...] | None = None, rerun: bool = False,
+        of_stage: Mapping[str, Mapping[str, Any]] | None = None, **fields: Any,
     ) -> int:  # fmt: skip
-        """The same, without waiting for anything; the number of the request."""
+        """The same, without waiting for anything; the number of the request. `of_stage`: more fields of jobs."""
         by = self.asker()
         specs, works, rows = {}, [], []
-        for each in definition.stages:
+        for place, each in enumerate(definition.stages):
+            if stages is not None and place not in stages:
+                works.append(Work(0))
+                continue
             numbers = []
             for env in (1, 2):
                 made = spec(
-                    name=each.name, limits=each.takes, retries=each.retries, backoff_s=0.0, env=env, **fields
-                )
+                    name=each.name, limits=each.takes, retries=each.retries, backoff_s=0.0, env=env,
+                    **{**fields, **(of_stage or {}).get(each.name, {})},
+                )  # fmt: skip
                 numbers.append(self._number(made, rows))
                 specs[numbers[-1]] = made
             works.append(Work(numbers[0], numbers[1] if each.also_failed else 0))

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 
-from rota.errors import BadInput, NotFound
+from rota.core.events import SiteChanged
+from rota.core.jobs.explain import why
+from rota.core.pipelines.session import Sessions
+from rota.core.states import State
+from rota.errors import BadInput, NeverFits, NotFound, RotaError
+from rota.plan.size import Size
 from tests.core.pipelines.lab import PipelineMachine, machine, pipeline, stage
 
 TWO = {"e1": (), "e2": ()}
@@ -225,6 +233,73 @@ def test_a_limit_with_another_figure_in_force_is_refused_with_a_hint() -> None:
         m.start(pipeline([stage("a", takes={"t": 1})], {"e1": ()}, {"t": 3}), file="/two")
     assert "rota limit t:3" in refused.value.hint
     assert m.world.placement.limits.get("t").capacity == 2  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "message", "field"),
+    [
+        ({"where": "colour = 'red'"}, BadInput, "stage 'b', field 'where': unknown property 'colour'", "where"),
+        ({"prefer": "colour = 'red'"}, BadInput, "stage 'b', field 'prefer': unknown property 'colour'", "prefer"),
+        ({"request": ("/rack=1",)}, BadInput, "stage 'b', field 'request': ", "request"),
+        ({"force_host": "h9"}, BadInput, "stage 'b', field 'force_host': there is no host 'h9'", "force_host"),
+        ({"where": "host = 'h9'"}, NeverFits, "stage 'b': never fits: none of the", ""),
+        ({"size": Size(cpus=100_000)}, NeverFits, "stage 'b': never fits: asked 1000 cpus", ""),
+    ],
+)
+def test_a_stage_that_no_host_could_run_is_refused_before_anything_is_stored(
+    fields: dict[str, Any], error: type[RotaError], message: str, field: str
+) -> None:
+    m = machine()
+    two = pipeline([stage("a", takes={"t": 1}), stage("b", also_failed=True)], TWO, {"t": 1})
+    with pytest.raises(error, match=f"^{re.escape(message)}") as refused:
+        m.start(two, of_stage={"b": fields})
+    assert refused.value.field == field
+    assert not m.sessions()
+    assert m.world.placement.limits.get("t") is None
+    m.crash()
+    assert m.world.find(Sessions) is None
+    m.with_runner()
+    m.start(two, stages=(0,), of_stage={"b": fields})  # it never comes to the other one
+    m.run()
+    assert m.outcomes() == dict.fromkeys(TWO, "ok")
+
+
+def test_a_refused_restart_leaves_the_running_session_alone() -> None:
+    m = machine()
+    m.start(pipeline([stage("a")], TWO))
+    with pytest.raises(NeverFits, match="stage 'b': never fits"):
+        m.start(pipeline([stage("b")], TWO), restart=True, of_stage={"b": {"size": Size(cpus=100_000)}})
+    m.run()
+    assert m.outcomes() == dict.fromkeys(TWO, "ok")
+
+
+def test_a_stage_whose_property_was_removed_waits_with_a_reason_until_it_is_back() -> None:
+    m = machine()
+    _change(m, ("property", "colour", {"type": "text"}))
+    m.start(pipeline([stage("a"), stage("b")], TWO), of_stage={"b": {"where": "colour is null"}})
+    _change(m, ("property", "colour", None))
+    m.finish("e1", "a")
+    m.finish("e2", "a")
+    waiting = sorted(m.session().live)
+    assert m.states(*waiting) == [State.READY, State.READY]
+    for job in waiting:
+        said = [each.message for each in why(m.world, m.world.jobs[job], wall=m.wall)]
+        assert any("never fits: unknown property 'colour'" in each for each in said), said
+    (plain,) = m.add("true").added
+    assert m.state(plain) is State.RUNNING
+    m.crash()
+    m.with_runner()
+    m.heal()
+    assert m.states(*waiting) == [State.READY, State.READY]
+    _change(m, ("property", "colour", {"type": "text"}))
+    m.run()
+    assert m.outcomes() == dict.fromkeys(TWO, "ok")
+
+
+def _change(m: PipelineMachine, *changes: tuple[str, str, Any]) -> None:
+    by = m.asker()
+    m.happened(SiteChanged(by=by, changes=list(changes)))
+    m.answer(by.n)
 
 
 def test_requests_about_nothing_are_refused() -> None:

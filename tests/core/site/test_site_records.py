@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from rota.core import events
+from rota.core.jobs.explain import why
+from rota.core.states import State
 from rota.errors import BadInput, NotFound
+from rota.plan.size import Size
 from tests.core.machine import Machine
 
 
@@ -118,6 +121,54 @@ def test_a_property_cannot_go_while_a_resource_has_it_nor_change_its_type(m: Mac
         change(m, ("property", "gpu", {"type": "integer"}))
     change(m, ("property", "gpu", None), ("resource", "1", {"host": "n1"}))
     assert m.world.site["property"] == {}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"where": "colour is null"},
+        {"request": ("{colour is null}/nodes=1",), "walltime_s": 60.0},
+        {"where": "colour is null", "gang": "g"},
+    ],
+)
+def test_jobs_wait_with_a_reason_while_a_property_that_they_name_is_gone(
+    m: Machine, fields: dict[str, Any]
+) -> None:
+    m.with_runner()
+    change(m, ("property", "colour", {"type": "text"}))
+    (running,) = m.add("all", size=Size(cpus=400)).added
+    waiting = m.add("a", **fields).added
+    assert m.states(running, *waiting) == [State.RUNNING, State.READY]
+    change(m, ("property", "colour", None))
+    for job in waiting:
+        said = [each.message for each in why(m.world, m.world.jobs[job], wall=m.wall)]
+        assert any("never fits: unknown property 'colour'" in each for each in said), said
+    m.end(running)
+    assert m.states(*waiting) == [State.READY]
+    m.crash()
+    m.with_runner()
+    m.heal()
+    change(m, ("property", "colour", {"type": "text"}))
+    assert m.states(*waiting) == [State.RUNNING]
+
+
+def test_jobs_that_prefer_what_is_gone_run_anywhere(m: Machine) -> None:
+    m.with_runner()
+    change(m, ("property", "colour", {"type": "text"}))
+    (running,) = m.add("all", size=Size(cpus=400)).added
+    (waiting,) = m.add("a", prefer="colour is null").added
+    change(m, ("property", "colour", None))
+    m.end(running)
+    assert m.state(waiting) is State.RUNNING
+
+
+def test_a_gang_waits_with_a_reason_while_the_property_that_it_shares_is_gone(m: Machine) -> None:
+    m.with_runner()
+    change(m, ("property", "colour", {"type": "text"}))
+    (job,) = m.add("a", gang="g", gang_same="colour", allow_unsatisfiable=True).added
+    change(m, ("property", "colour", None))
+    said = [each.message for each in why(m.world, m.world.jobs[job], wall=m.wall)]
+    assert any("never fits: there is no property 'colour'" in each for each in said), said
 
 
 def test_a_level_must_be_a_property(m: Machine) -> None:

@@ -18,7 +18,7 @@ from rota.plan.policy.limits import Limit
 class Work(Struct, frozen=True, array_like=True, gc=False):
     """The specifications of the jobs of a stage, by number."""
 
-    spec: int
+    spec: int  #: 0: the session does not take this stage
     after_failure: int = 0  #: of jobs of elements that have failed before; 0: none come here
 
 

@@ -10,6 +10,7 @@ from rota.core.admission.limit_uses import refuse_alone
 from rota.core.answers import Added, compact_answer
 from rota.core.effects import SendReply
 from rota.core.jobs.job import Job
+from rota.core.pipelines.admission import refuse_impossible_stages
 from rota.core.pipelines.flow import ON_ERROR
 from rota.core.pipelines.progress import ROW, Status
 from rota.core.pipelines.session import Session, Sessions, is_submission, mark_dirty
@@ -61,6 +62,7 @@ def on_session_started(world: World, turn: Turn, event: SessionStarted) -> None:
             )
         _answer(turn, event, former, new=False)
         return
+    refuse_impossible_stages(world, event)
     _declare_limits(world, turn, event)
     record = SessionRecord(
         number=world.new_job_id(), user=event.by.user, file=event.file, cwd=event.cwd, digest=event.digest,

@@ -16,6 +16,7 @@ from rota.core.effects import Effect
 from rota.core.fields.values import MAX_ENVIRONMENT
 from rota.core.jobs.job import Spec
 from rota.core.pipelines import graph
+from rota.core.pipelines.admission import of_stage, takes
 from rota.core.pipelines.checks import check_definition
 from rota.core.pipelines.definition import Definition
 from rota.core.pipelines.keys import definition_digest
@@ -134,17 +135,22 @@ class Pipelines(FeatureService):
             raise BadInput("the environments do not fit the stages, or are too large")
         specs: dict[int, Spec] = {}
         works = []
-        for stage, new in zip(definition.stages, ask.specs, strict=True):
+        for number, (stage, new) in enumerate(zip(definition.stages, ask.specs, strict=True)):
+            if not takes(stages, number):
+                works.append(Work(0))
+                continue
             limits = tuple(sorted(stage.takes, key=lambda use: use.name))
             new = replace(new, name=stage.name, retries=stage.retries, limits=(), dep_groups=())
             envs = [b"%b\0ROTA_PROGRESS=" % blobs[new.env]]  # runners fill it in
             if stage.also_failed:
                 envs = [b"%b\0ROTA_OUTCOME=%b" % (envs[0], word) for word in (b"ok", b"failed")]
-            made = [spec_from(new, limits, user=peer.user, env=services.library.env(each)) for each in envs]
-            works.append(Work(*(self._spec(peer, each, specs) for each in made)))
+            with of_stage(stage.name):
+                made = [spec_from(new, limits, user=peer.user, env=services.library.env(each)) for each in envs]
+                works.append(Work(*(self._spec(peer, each, specs) for each in made)))
         env = services.library.env(ask.env)
+        first = ask.specs[0 if stages is None else min(stages)]
         looking = replace(
-            spec_from(ask.specs[0], (), user=peer.user, env=env), name=CONDITIONS, learn=CONDITIONS,
+            spec_from(first, (), user=peer.user, env=env), name=CONDITIONS, learn=CONDITIONS,
             size=Size(cpus=0, mem=_CONDITIONS_MEM, time_s=60.0), retries=2, backoff_s=0.0, walltime_s=None,
             request=(), where="", prefer="", types=(), dep_groups=(), no_retry_over_s=None,
         )  # fmt: skip

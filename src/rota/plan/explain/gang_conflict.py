@@ -29,7 +29,7 @@ class GangConflict(NamedTuple):
 
 
 def gang_conflict(site: Site, ask: Ask) -> GangConflict | None:
-    """Why the gang (`plan.ask.gang_ask`) could never be placed; None: it could. Raises `BadInput` as shapes do."""
+    """Why the gang (`plan.ask.gang_ask`) could never be placed; None: it could."""
     gang = ask.gang
     assert gang is not None
     never = _never(site, gang)

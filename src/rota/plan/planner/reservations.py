@@ -100,7 +100,7 @@ def _wanted(plan: Plan, entry: PlanEntry) -> int:
         return wanted
     for alternative in entry.ask.alternatives:
         for group in alternative.groups:
-            wanted |= plan.site.matching(group.where, group.pool)
+            wanted |= plan.site.still_matching(group.where, group.pool)
     return wanted & plan.site.usable
 
 

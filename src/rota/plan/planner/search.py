@@ -52,7 +52,7 @@ def ready(plan: Plan, entry: PlanEntry) -> None:
     entry.even = all(option.shape.even for option in options)
     if ask.gang is not None:
         waiting_gang.team_up(entry, plan.ledger, plan.quotas)
-        entry.trouble = None if choosy_jobs.fits_empty(plan, entry) else _never(entry, usable)
+        entry.trouble = None if choosy_jobs.fits_empty(plan, entry) else _never(plan, entry, usable)
         return
     entry.taking = plan.ledger.taking(ask)
     entry.everywhere = plan.ledger.everywhere(ask)
@@ -84,16 +84,29 @@ def _impossible(plan: Plan, entry: PlanEntry, usable: int) -> Waits | None:
     everything = plan.site.everything if entry.ask.is_choosy else usable
     if any(option.shape.choose(everything, short) for option in entry.options):
         return None
-    return _never(entry, usable)
+    return _never(plan, entry, usable)
 
 
-def _never(entry: PlanEntry, usable: int) -> Waits:
+def _never(plan: Plan, entry: PlanEntry, usable: int) -> Waits:
     """The reason of a job that would not fit even if all resources were free."""
     if any(option.shape.bounded for option in entry.options):
         return Waits("unsatisfiable", "no way to take its groups was found among the first 10,000 tried")
+    if misfit := _misfit(plan, entry.ask):
+        return Waits("unsatisfiable", f"never fits: {misfit}")
     if not usable:
         return Waits("no_resources", "no resource may be used now")
     return Waits("unsatisfiable", "never fits: no set of the resources that may be used has what it asks for")
+
+
+def _misfit(plan: Plan, ask: Ask) -> str:
+    """What the site no longer has of the words of a job that was taken in before; empty: it has all."""
+    gang, asks = ask.gang, [ask]
+    if gang is not None:
+        if gang.same and not plan.site.is_level(gang.same):
+            return f"there is no property '{gang.same}'"
+        asks = [member.ask for member in gang.members]
+    groups = (group for each in asks for alternative in each.alternatives for group in alternative.groups)
+    return next((misfit for group in groups if (misfit := plan.site.misfit(group.where))), "")
 
 
 def shapes_of(plan: Plan, ask: Ask) -> list[Shape]:

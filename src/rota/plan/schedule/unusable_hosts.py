@@ -89,7 +89,7 @@ def nowhere(plan: Plan, entry: PlanEntry, reason: Waits) -> Waits:
         if _fits(plan, alternative, short):
             asked = 0
             for group in alternative.groups:
-                asked |= site.matching(group.where, group.pool)
+                asked |= site.still_matching(group.where, group.pool)
             return away_hosts(site, site.hosts_of(away & asked or away))
     return reason
 

@@ -214,6 +214,18 @@ class Site(Unchanging):
             self._matching[where] = found
         return found
 
+    def still_matching(self, where: str, pool: str = "") -> int:
+        """The same for a job that was taken in before: nothing if the expression fits this site no more."""
+        return 0 if self.misfit(where) else self.matching(where, pool)
+
+    def misfit(self, where: str) -> str:
+        """Why an expression does not fit this site, as when a property was removed; empty: it does."""
+        try:
+            self.matching(where)
+        except BadInput as error:
+            return error.message
+        return ""
+
     def on_hosts_with(self, cores: int) -> int:
         """The resources of the hosts that have at least so many."""
         key = ("on hosts with", cores)

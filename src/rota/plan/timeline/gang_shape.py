@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from rota.errors import BadInput
 from rota.plan.language.expression import Value
 from rota.plan.language.request import Alternative
 from rota.plan.matching.best_matching import best
@@ -62,7 +61,7 @@ class _MemberFit:
         within = usable & terms.within
         self._site = site
         self.fits = [GroupFit(group, site, within=within) for group in terms.alternative.groups]
-        self.prefers = site.matching(terms.prefer) if terms.prefer else site.everything
+        self.prefers = site.still_matching(terms.prefer) if terms.prefer else site.everything
         self.picky = bool(terms.prefer)
         fit = self.fits[0]
         levels = [site.level(level.name) for level in terms.alternative.groups[0].levels]
@@ -143,10 +142,6 @@ class GangShape(Shape):
     """The requests of all members of a gang on one site."""
 
     def __init__(self, terms: GangTerms, site: Site, *, within: int) -> None:
-        if terms.same and not site.is_level(terms.same):
-            raise BadInput(
-                f"gang_same: there is no property '{terms.same}'", hint=f"properties: {', '.join(site.kinds)}"
-            )
         self.terms = terms
         alike = {each: _MemberFit(each, site, within) for each in dict.fromkeys(terms.members)}
         self.members = [alike[each] for each in terms.members]

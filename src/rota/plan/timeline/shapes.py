@@ -224,7 +224,7 @@ class GroupFit:
 
     def __init__(self, group: ResourceGroup, site: Site, *, within: int) -> None:
         levels = tuple(site.level(level.name) for level in group.levels)
-        eligible = site.matching(group.where, group.pool) & within
+        eligible = site.still_matching(group.where, group.pool) & within
         if group.host_cores > 1:
             eligible &= site.on_hosts_with(group.host_cores)
         tree = tree_of(site, levels, eligible)

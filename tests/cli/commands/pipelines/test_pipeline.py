@@ -292,6 +292,44 @@ def test_what_is_wrong_with_a_request_is_said(rota: Deployment) -> None:
     assert "there is no stage 'x'" in rota.rota("pipeline", "run", "p.yaml", "--stages", "x", cwd=directory).stderr
 
 
+def test_a_stage_that_would_be_refused_as_a_job_refuses_the_session(rota: Deployment) -> None:
+    text = "stages: [{{name: s, run: 'true'}}, {{name: t, run: 'true', {}}}]\nelements: {{a: {{}}}}\n"
+    refusals = {
+        'where: "colour = red"': "stage 't', field 'where': unknown property 'colour' at column 1",
+        "prefer: colour = 1": "stage 't', field 'prefer': unknown property 'colour' at column 1",
+        "request: /rack=1": "stage 't', field 'request': ",
+        "cpus: 10000": "stage 't': never fits: asked 10000 cpus, largest host has ",
+        "pool: nowhere": "stage 't', field 'pool': there is no pool 'nowhere'",
+    }
+    known = rota.rota("pipeline", "list", "--json").stdout
+    for number, (field, message) in enumerate(refusals.items()):
+        directory = place(rota, f"refused{number}", text.format(field))
+        done = rota.rota("pipeline", "run", "p.yaml", cwd=directory)
+        assert (done.returncode, done.stdout) == (2, ""), done.stdout + done.stderr
+        assert done.stderr.startswith(f"rota: {message}")
+        assert done.stderr.count("\n") == 1
+        run(rota, directory, "--stages", "s")  # it never comes to the other one
+    assert known.count('"session"') + len(refusals) == rota.rota("pipeline", "list", "--json").stdout.count(
+        '"session"'
+    )
+    assert "bugs" not in rota.rota("manager", "status").stdout
+
+
+def test_conditions_are_looked_at_in_the_pool_of_a_stage_that_runs(rota: Deployment) -> None:
+    directory = place(
+        rota,
+        "selected",
+        """
+        stages:
+          - {name: r, run: 'true', pool: nowhere}
+          - {name: s, skip_if: 'ls nothing || exit 3', run: 'echo {name} >> log'}
+        elements: {a: {}}
+        """,
+    )
+    assert run(rota, directory, "--stages", "s")[-1]["elements"] == {"a": "ok"}
+    assert log(directory) == ["a"]
+
+
 def test_what_a_job_says_of_its_progress_is_told_once_it_has_said_it(rota: Deployment) -> None:
     directory = place(
         rota,
