@@ -10,6 +10,7 @@ import msgspec
 from rota.core import effects as e
 from rota.core import events
 from rota.core.jobs.outcome import Outcome
+from rota.core.pipelines import graph
 from rota.core.pipelines.definition import Definition, Element, Stage
 from rota.core.pipelines.flow import DIGEST
 from rota.core.pipelines.keys import definition_digest
@@ -22,15 +23,17 @@ from rota.core.pipelines.session_records import (
     SessionStarted,
     SliceCommitted,
     TakeNextSlice,
-    TellSession,
     Work,
 )
 from rota.core.pipelines.stage_jobs import SKIP
+from rota.core.pipelines.telling import TellSession
 from rota.core.rows import SpecRow
 from rota.errors import RotaError
+from rota.manager.views import pipelines as views
 from rota.plan.need import LimitUse
 from rota.plan.policy.limits import Limit
 from rota.plan.size import Size
+from rota.wire.pipeline_views import PipelineView
 from tests.core.machine import Machine, spec
 
 #: (element, stage) → exit status of its condition; for a stage of the whole session the element is empty.
@@ -67,14 +70,17 @@ class PipelineMachine(Machine):
         self.condition = condition
         self.digests: dict[str, str] = {}  #: element → of the file that is part of what it is
         self.told: list[SessionNews] = []
+        self.ended: list[PipelineView] = []  #: what watchers are told at the end of each session
         self.looked: list[tuple[str, str]] = []  #: conditions that were looked at
         self.order: list[tuple[str, str]] = []  #: (element, stage) as their jobs began
         super().__init__(**fields)
 
     def _perform(self, effect: e.Effect) -> None:
         match effect:
-            case TellSession(_session, news):
+            case TellSession(session, news, over):
                 self.told += news
+                if over:
+                    self.ended.append(views.view(self.world, session, self.wall))
                 self.order += [(each.element or "", each.stage or "") for each in news if each.event == "started"]
             case TakeNextSlice(session):
                 self.happened(SliceCommitted(session=session))
@@ -111,21 +117,23 @@ class PipelineMachine(Machine):
 
     def start(
         self, definition: Definition, *, file: str = "/p.yaml", on_error: str = "continue", restart: bool = False,
-        stages: tuple[int, ...] | None = None, rerun: bool = False, **fields: Any,
+        stages: tuple[int, ...] | None = None, rerun: bool = False, only: Iterable[str] = (), **fields: Any,
     ) -> int:  # fmt: skip
         """Start a session; its number, or the refusal raised."""
         asked = self.ask_to_start(
-            definition, file=file, on_error=on_error, restart=restart, stages=stages, rerun=rerun, **fields
-        )
+            definition, file=file, on_error=on_error, restart=restart, stages=stages, rerun=rerun, only=only,
+            **fields,
+        )  # fmt: skip
         return int(self.answer(asked).session)
 
     def ask_to_start(
         self, definition: Definition, *, file: str = "/p.yaml", on_error: str = "continue", restart: bool = False,
-        stages: tuple[int, ...] | None = None, rerun: bool = False,
+        stages: tuple[int, ...] | None = None, rerun: bool = False, only: Iterable[str] = (),
         of_stage: Mapping[str, Mapping[str, Any]] | None = None, **fields: Any,
     ) -> int:  # fmt: skip
         """The same, without waiting for anything; the number of the request. `of_stage`: more fields of jobs."""
         by = self.asker()
+        whole, definition = definition, graph.only(definition, only) if only else definition
         specs, works, rows = {}, [], []
         for place, each in enumerate(definition.stages):
             if stages is not None and place not in stages:
@@ -146,10 +154,10 @@ class PipelineMachine(Machine):
         self.happened(
             events.LibraryGrew(specs=rows, envs=[]),
             SessionStarted(
-                by=by, file=file, cwd="/", digest=definition_digest(definition), definition=definition,
+                by=by, file=file, cwd="/", digest=definition_digest(whole) + str([*only]), definition=definition,
                 works=tuple(works), conditions=conditions, specs=specs, on_error=on_error, restart=restart,
                 limits=[Limit(name, n, by_jobs=True, owner="ann") for name, n in definition.limits], stages=stages,
-                rerun=rerun,
+                rerun=rerun, left_out=graph.left_out(whole, definition),
             ),
         )  # fmt: skip
         return by.n

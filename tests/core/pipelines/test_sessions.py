@@ -169,6 +169,21 @@ def test_the_same_file_attaches_to_its_session_and_a_changed_one_is_refused() ->
     assert m.outcomes() == {"e1": "ok", "e2": "ok"}
 
 
+def test_watchers_are_told_the_end_of_each_session_that_is_replaced_before_they_hear_of_it() -> None:
+    m = machine(cores=1)
+    definition = pipeline([stage("build")], {"a": (), "b": ()})
+    numbers = [m.start(definition)]
+    assert m.work()
+    asked = [
+        m.ask_to_start(definition, restart=True) for _ in range(3)
+    ]  # decided before any effect is carried out
+    numbers += [int(m.answer(each).session) for each in asked]
+    m.run()
+    assert [(each.session, each.state) for each in m.ended] == [(number, "ended") for number in numbers]
+    assert [each.elements["b"] for each in m.ended] == ["terminated", "terminated", "terminated", "ok"]
+    assert [each.failed for each in m.ended] == [True, True, True, False]
+
+
 def test_running_the_same_file_again_runs_only_what_is_missing() -> None:
     m = machine()
     definition = pipeline(

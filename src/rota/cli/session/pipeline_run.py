@@ -20,7 +20,7 @@ from rota.cli.session.interrupts import Interrupts
 from rota.cli.session.pipeline_board import Board
 from rota.cli.session.pipeline_keys import Keys
 from rota.cli.session.pipeline_shows import JsonShow, LinesShow, SessionShow
-from rota.errors import NoManager, RotaError
+from rota.errors import NoManager, NotFound, RotaError
 
 if TYPE_CHECKING:
     from rota.cli.session.pipeline_question import Question
@@ -124,6 +124,18 @@ class PipelineRun:
                     raise
                 self._show.say("the connection to the manager was lost; the session is kept; waiting")
                 self._reconnect()
+            except NotFound:
+                if not self.board.session:
+                    raise
+                raise self._replaced() from None
+
+    def _replaced(self) -> NotFound:
+        """The session ended while the manager was away, and only the latest one of a file is kept."""
+        return NotFound(
+            f"session {self.board.session} is over, and a later one of {harmless(self.request.file)} has taken"
+            " its place",
+            hint=f"{self._how_to_come_back.removesuffix(' shows it again')} shows that one",
+        )
 
     def _watching(self) -> Watching[PipelineItem, PipelineView]:
         if self.board.session:

@@ -135,6 +135,17 @@ def only(definition: Definition, names: Iterable[str]) -> Definition:
     return replace(definition, elements=tuple(kept))
 
 
+def left_out(definition: Definition, selected: Definition) -> tuple[NamedElement, ...]:
+    """The elements of a definition that are not among those that were selected of it."""
+    elements = definition.elements
+    chosen = {element.name for element in selected.elements}
+    return tuple(
+        NamedElement(element.name, tuple(elements[parent].name for parent in element.depends))
+        for element in elements
+        if element.name not in chosen
+    )
+
+
 def stage_positions(definition: Definition, names: Iterable[str]) -> tuple[int, ...]:
     """Where these stages are, in order of the definition. Raises `BadInput`."""
     positions = {stage.name: position for position, stage in enumerate(definition.stages)}

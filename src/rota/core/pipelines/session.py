@@ -15,6 +15,7 @@ from rota.core.pipelines.definition import KEY, NAME, Definition
 from rota.core.pipelines.flow import Ask, Flow
 from rota.core.pipelines.graph import depths
 from rota.core.pipelines.keys import element_key, stages_digest
+from rota.core.pipelines.left_out import LeftOut
 from rota.core.pipelines.progress import Progress
 from rota.core.pipelines.ready_cells import ReadyCells
 from rota.core.pipelines.route import Route
@@ -73,6 +74,7 @@ class Session:
         self.measured_s = array("f", bytes(4 * len(elements)))  #: what each took in earlier sessions; 0: not known
         self.flow = Flow(definition, self.route, self.progress, self)
         self.flow.quitting, self.flow.terminating = record.quitting, record.terminating
+        self.left: LeftOut | None = None  #: elements of the file that were not selected
         self.whole = len(elements)  #: stands for an element where a stage is for the session as a whole
         self.templates: list[dict[str, Template]] = [stage_templates(stage) for stage in stages]
         self._stages_digest = stages_digest(definition)

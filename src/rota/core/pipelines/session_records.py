@@ -12,6 +12,7 @@ from rota.core.events import Asker, Event
 from rota.core.jobs.job import Spec
 from rota.core.jobs.outcome import Outcome
 from rota.core.pipelines.definition import Definition
+from rota.core.pipelines.graph import NamedElement
 from rota.plan.policy.limits import Limit
 
 
@@ -40,6 +41,7 @@ class SessionStarted(Event, frozen=True):
     watch: bool = False  #: answered by what happens in the session
     rerun: bool = False  #: take nothing for done because an earlier session did it
     admin: bool = True  #: may it take limits of others alone?
+    left_out: tuple[NamedElement, ...] = ()  #: elements of the file that were not selected
 
 
 class SessionActed(Event, frozen=True):
@@ -76,21 +78,6 @@ class TakeNextSlice(Effect, frozen=True):
     """Have `SliceCommitted` happen: others are answered between two slices."""
 
     session: int
-
-
-class FollowSession(Effect, frozen=True):
-    """Tell a client from now on what happens in a session."""
-
-    to: Asker
-    session: int
-
-
-class TellSession(Effect, frozen=True):
-    """Tell the watchers of a session what happened."""
-
-    session: int
-    news: list[SessionNews]
-    over: bool = False
 
 
 class ReadConditions(Effect, frozen=True):
@@ -161,3 +148,12 @@ class CellRow(Struct, array_like=True):
     digests: list[str | None] = []
     durations: bytes = b""
     measured: bytes = b""  #: in earlier sessions; empty: nothing
+
+
+class LeftOutRow(Struct, array_like=True):
+    """A row of elements that a session leaves out, as it is stored."""
+
+    names: list[str]
+    depends: list[list[str]]  #: empty once the session has begun
+    marks: bytes
+    measured: bytes

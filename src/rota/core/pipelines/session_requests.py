@@ -12,14 +12,15 @@ from rota.core.effects import SendReply
 from rota.core.jobs.job import Job
 from rota.core.pipelines.admission import refuse_impossible_stages
 from rota.core.pipelines.flow import ON_ERROR
-from rota.core.pipelines.progress import ROW, Status
+from rota.core.pipelines.inheritance import inherit
+from rota.core.pipelines.left_out import LeftOut
+from rota.core.pipelines.progress import Status
 from rota.core.pipelines.session import Session, Sessions, is_submission, mark_dirty
 from rota.core.pipelines.session_records import (
     ASKING,
     PAUSED,
     RUNNING,
     ConditionsAnswered,
-    FollowSession,
     SessionActed,
     SessionAttended,
     SessionNews,
@@ -29,6 +30,7 @@ from rota.core.pipelines.session_records import (
 from rota.core.pipelines.session_rows import forget_session, write_definition
 from rota.core.pipelines.settling import ask_next, quit_session, take_answers, terminate_session
 from rota.core.pipelines.stage_jobs import go_on, stand_still, tell
+from rota.core.pipelines.telling import FollowSession
 from rota.core.rows import SubmissionRow
 from rota.core.site.limits import declare
 from rota.core.submit.staging import write_submission
@@ -70,6 +72,8 @@ def on_session_started(world: World, turn: Turn, event: SessionStarted) -> None:
         state=RUNNING, started_at=turn.wall, after=former.number if former is not None else 0, rerun=event.rerun,
     )  # fmt: skip
     session = Session(record, event.definition)
+    if former is not None and event.left_out:
+        session.left = LeftOut(event.left_out, session.progress.width)
     sessions.specs.update(event.specs)
     sessions.all[record.number] = session
     session.changed = True
@@ -87,7 +91,7 @@ def on_session_started(world: World, turn: Turn, event: SessionStarted) -> None:
 
 def _answer(turn: Turn, event: SessionStarted, session: Session, *, new: bool) -> None:
     if event.watch:
-        turn.effects.append(FollowSession(event.by, session.number))
+        turn.effects.append(FollowSession(event.by, session))
     else:
         turn.effects.append(SendReply(event.by, Begun(session=session.number, new=new)))
 
@@ -100,38 +104,13 @@ def begin_waiting(world: World, turn: Turn) -> None:
         if former is not None:
             if not former.over:
                 continue
-            _inherit(session, former)
+            inherit(session, former)
             del sessions.all[former.number]
             forget_session(turn, former)
         session.record.begun = session.changed = True
         session.record.started_at = turn.wall
         session.flow.begin()
         mark_dirty(world, session)
-
-
-def _inherit(session: Session, former: Session) -> None:
-    """What was done before, of the same elements at the same stages, need not be done again."""
-    places = {element.name: place for place, element in enumerate(former.definition.elements)}
-    columns = {stage.name: place for place, stage in enumerate(former.definition.stages)}
-    stages = [(place, columns.get(stage.name)) for place, stage in enumerate(session.definition.stages)]
-    outcomes = former.flow.outcomes()
-    for element, each in enumerate(session.definition.elements):
-        old = places.get(each.name)
-        if old is None:
-            continue
-        if seconds := _measured_s(former, old, outcomes[old]):
-            session.measured_s[element] = seconds
-            session.progress.dirty.add(element // ROW)
-        for stage, column in stages if not session.record.rerun else ():
-            if column is not None and (mark := former.progress.marks[former.progress.cell(old, column)]):
-                session.progress.set_mark(session.progress.cell(element, stage), mark)
-    session.flow.marks.remember()
-
-
-def _measured_s(session: Session, element: int, outcome: str) -> float:
-    """How long an element takes: as long as in the last session that it got through; a failure may come early."""
-    took, before = session.durations[element], session.measured_s[element]
-    return took if took and (not before or outcome == "ok") else before
 
 
 def _declare_limits(world: World, turn: Turn, event: SessionStarted) -> None:

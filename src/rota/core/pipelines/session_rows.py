@@ -11,14 +11,17 @@ from typing import Final
 import msgspec
 
 from rota.core.pipelines.definition import Definition
+from rota.core.pipelines.left_out import LeftOut, read_left_out
 from rota.core.pipelines.progress import ROW, Status
 from rota.core.pipelines.session import Session
-from rota.core.pipelines.session_records import CellRow, SessionRecord
+from rota.core.pipelines.session_records import CellRow, LeftOutRow, SessionRecord
 from rota.core.turn import Turn
 
-#: Keys: the prefix and the number of the session; then nothing, `.definition`, or the number of a row.
+#: Keys: the prefix and the number of the session; then nothing, `.definition`, the number of a row, or
+#: `.left.` and the number of a row of elements that were not selected.
 PREFIX: Final = "pipeline."
 _DEFINITION: Final = "definition"
+_LEFT_OUT: Final = "left."
 _UNDER_WAY: Final = (Status.READY, Status.RUNNING)
 
 
@@ -38,6 +41,21 @@ def write_session(turn: Turn, session: Session) -> None:
     for row in dirty:
         meta[f"{PREFIX}{number}.{row}"] = msgspec.json.encode(_row(session, row)).decode()
     dirty.clear()
+    if session.left is not None and session.left.changed:
+        _write_left_out(meta, number, session.left)
+
+
+def _write_left_out(meta: dict[str, str | None], number: int, left: LeftOut) -> None:
+    rows = [msgspec.json.encode(row).decode() for row in left.rows()]
+    for at, row in enumerate(rows):
+        meta[_left_out_key(number, at)] = row
+    for at in range(len(rows), left.stored):
+        meta[_left_out_key(number, at)] = None
+    left.changed, left.stored = False, len(rows)
+
+
+def _left_out_key(number: int, row: int) -> str:
+    return f"{PREFIX}{number}.{_LEFT_OUT}{row}"
 
 
 def forget_session(turn: Turn, session: Session) -> None:
@@ -45,6 +63,8 @@ def forget_session(turn: Turn, session: Session) -> None:
     keys = ["", f".{_DEFINITION}", *(f".{row}" for row in range(session.whole // ROW + 1))]
     for key in keys:
         turn.changes.meta[f"{PREFIX}{session.number}{key}"] = None
+    for row in range(session.left.stored if session.left is not None else 0):
+        turn.changes.meta[_left_out_key(session.number, row)] = None
 
 
 def _row(session: Session, row: int) -> CellRow:
@@ -90,6 +110,9 @@ def _session(parts: dict[str, str]) -> Session:
         session.flow.marks.digests[first : first + len(row.digests)] = row.digests
         session.durations[first : first + len(row.durations) // 4] = array("f", row.durations)
         session.measured_s[first : first + len(row.measured) // 4] = array("f", row.measured)
+    if left := sorted((part for part in parts if part.startswith(_LEFT_OUT)), key=lambda part: (len(part), part)):
+        rows = [msgspec.json.decode(parts[part], type=LeftOutRow) for part in left]
+        session.left = read_left_out(rows, width)
     for cell, status in enumerate(progress.statuses):
         if status == Status.READY and not progress.jobs[cell]:
             progress.statuses[cell] = Status.AHEAD  # no job was made as yet

@@ -12,7 +12,7 @@ from rota.core.pipelines.definition import KEY
 from rota.core.pipelines.flow import ASK, QUIT, TERMINATE, Ask
 from rota.core.pipelines.progress import FAILURES, OUTCOMES, Status
 from rota.core.pipelines.session import Session, Sessions, StageJob, mark_dirty
-from rota.core.pipelines.session_records import ASKING, ENDED, SliceCommitted, TakeNextSlice, TellSession
+from rota.core.pipelines.session_records import ASKING, ENDED, SliceCommitted, TakeNextSlice
 from rota.core.pipelines.session_rows import write_session
 from rota.core.pipelines.stage_jobs import (
     end_jobs,
@@ -24,6 +24,7 @@ from rota.core.pipelines.stage_jobs import (
     status_of,
     tell,
 )
+from rota.core.pipelines.telling import TellSession
 from rota.core.turn import Turn
 from rota.core.world import World
 
@@ -58,7 +59,7 @@ def _settle(world: World, turn: Turn, session: Session) -> None:
         session.ended.clear()
     write_session(turn, session)
     if session.news or (session.over and not was_over):
-        turn.effects.append(TellSession(session.number, session.news, session.over))
+        turn.effects.append(TellSession(session, session.news, session.over))
         session.news = []
 
 

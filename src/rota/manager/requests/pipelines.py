@@ -25,7 +25,6 @@ from rota.core.pipelines.session_records import (
     ASKING,
     PAUSED,
     ConditionsAnswered,
-    FollowSession,
     ReadConditions,
     SessionActed,
     SessionAttended,
@@ -33,9 +32,9 @@ from rota.core.pipelines.session_records import (
     SessionStarted,
     SliceCommitted,
     TakeNextSlice,
-    TellSession,
     Work,
 )
+from rota.core.pipelines.telling import FollowSession, TellSession
 from rota.errors import BadInput, Denied, NotFound, StoreFull
 from rota.manager.feature import FeatureService, ManagerFeature, Perform, Serve, Services
 from rota.manager.loop import clock
@@ -126,7 +125,7 @@ class Pipelines(FeatureService):
                 "the disk is nearly full; no session was started", hint="free some space, then run it again"
             )
         whole, digest = await services.readers.read(lambda: _definition(ask))
-        definition = graph.only(whole, ask.only) if ask.only else whole
+        definition, left_out = await services.readers.read(lambda: _selected(whole, ask.only))
         stages = graph.stage_positions(definition, ask.stages) if ask.stages else None
         if len(ask.specs) != len(definition.stages):
             raise BadInput("the specifications do not fit the stages")
@@ -166,6 +165,7 @@ class Pipelines(FeatureService):
                 works=tuple(works), conditions=conditions, specs=specs, stages=stages, on_error=ask.on_error,
                 limits=[Limit(name, units, by_jobs=True, owner=peer.user) for name, units in definition.limits],
                 restart=ask.restart, watch=ask.watch, rerun=ask.rerun, admin=not restricted(peer),
+                left_out=left_out,
             )
         )  # fmt: skip
 
@@ -223,10 +223,8 @@ class Pipelines(FeatureService):
 
     def _follow(self, effect: FollowSession) -> None:
         watcher = self._starting.pop((effect.to.connection, effect.to.n), None)
-        sessions = self._world.find(Sessions)
-        session = sessions.all.get(effect.session) if sessions is not None else None
-        if watcher is not None and session is not None and not watcher.peer.closed:
-            self._add(session, watcher)
+        if watcher is not None and not watcher.peer.closed:
+            self._add(effect.session, watcher)
 
     def _add(self, session: Session, watcher: Watcher) -> None:
         number = session.number
@@ -241,19 +239,19 @@ class Pipelines(FeatureService):
 
     def _tell(self, effect: TellSession) -> None:
         """Tell watchers what has happened, now or with what happens next."""
-        number = effect.session
+        session = effect.session
+        number = session.number
         if number not in self._watchers:
             return
         waiting = number in self._untold
         self._untold.setdefault(number, []).extend(effect.news)
-        session = self._world.use(Sessions).all.get(number)
         loop = asyncio.get_running_loop()
         soon = self._told_at.get(number, 0.0) + _TELL_EVERY_S
-        if effect.over or soon <= loop.time() or (session is not None and session.still):
+        if effect.over or soon <= loop.time() or session.still:
             self._tell_now(number)
         elif not waiting:
             loop.call_at(soon, self._tell_now, number)
-        if effect.over and session is not None:
+        if effect.over:
             self._finish(session, self._watchers.pop(number))
             self._told_at.pop(number, None)
 
@@ -340,6 +338,14 @@ def _definition(ask: m.RunPipeline) -> tuple[Definition, str]:
     check_definition(definition)
     chosen = msgspec.json.encode([sorted(ask.only), sorted(ask.stages)]).decode()
     return definition, f"{definition_digest(definition)} {chosen}"
+
+
+def _selected(whole: Definition, names: list[str]) -> tuple[Definition, tuple[graph.NamedElement, ...]]:
+    """What was selected of a pipeline, and the elements that were not. Takes long if there are many."""
+    if not names:
+        return whole, ()
+    selected = graph.only(whole, names)
+    return selected, graph.left_out(whole, selected)
 
 
 def _make(services: Services) -> Pipelines:

@@ -124,6 +124,62 @@ def test_running_the_same_file_again_runs_only_what_is_missing(rota: Deployment)
     assert summary["elements"] == {"base": "skipped", "lib": "skipped", "other": "ok", "app": "ok"}
 
 
+_PLAIN = """
+stages: [{name: s, run: "%s"}]
+elements: {a: {}, b: {}, c: {}}
+"""
+
+
+def test_what_only_leaves_out_is_not_built_again_by_the_next_session(rota: Deployment) -> None:
+    directory = place(rota, "selected", _PLAIN % "echo {name} >> log")
+    run(rota, directory)
+    for words in (["--only", "a"], ["--only", "b"], []):
+        *_events, summary = run(rota, directory, *words)
+        assert set(summary["elements"].values()) == {"skipped"}
+    assert len(summary["elements"]) == 3
+    for element in "ab":
+        run(rota, directory, "--only", element, "--rerun")
+        os.kill(rota.manager_pid(), signal.SIGKILL)
+        rota.start()
+    run(rota, directory)
+    assert Counter(log(directory)) == {"a": 2, "b": 2, "c": 1}
+
+
+def _watched(rota: Deployment, directory: Path) -> subprocess.Popen[bytes]:
+    """A session that does not end by itself, and its watcher, which has seen that it runs."""
+    words = ("pipeline", "run", "p.yaml", "--json")
+    watching = rota.popen(*words, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert watching.stdout is not None
+    assert json.loads(watching.stdout.readline())["event"] == "started"
+    (directory / "p.yaml").write_text(_PLAIN % "echo new {name} >> log")
+    return watching
+
+
+def test_a_watcher_whose_session_is_ended_by_restart_gets_its_summary(rota: Deployment) -> None:
+    directory = place(rota, "replaced", _PLAIN % "sleep 1000")
+    watching = _watched(rota, directory)
+    *_events, summary = run(rota, directory, "--restart")
+    assert summary["elements"] == dict.fromkeys("abc", "ok")
+    out, _err = watching.communicate(timeout=60)
+    assert watching.returncode == 1
+    last = json.loads(out.splitlines()[-1])
+    assert last["event"] == "summary"
+    assert last["elements"] == dict.fromkeys("abc", "terminated")
+
+
+def test_a_watcher_whose_session_was_replaced_while_it_was_away_ends_and_says_so(rota: Deployment) -> None:
+    directory = place(rota, "away", _PLAIN % "sleep 1000")
+    watching = _watched(rota, directory)
+    os.kill(watching.pid, signal.SIGSTOP)
+    os.kill(rota.manager_pid(), signal.SIGKILL)
+    rota.start()
+    run(rota, directory, "--restart")
+    os.kill(watching.pid, signal.SIGCONT)
+    _out, err = watching.communicate(timeout=60)
+    assert watching.returncode == 3
+    assert b"has taken its place" in err
+
+
 def test_rerun_does_all_again_that_no_condition_skips(rota: Deployment) -> None:
     directory = place(rota, "rerun")
     run(rota, directory)
