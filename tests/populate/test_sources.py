@@ -1,0 +1,188 @@
+"""The contract of sources, on every ledger and server."""
+
+from __future__ import annotations
+
+import pytest
+
+from rota.populate.source.base import Key, TableFailed, Wanted
+from tests.populate.conftest import KINDS, Lab
+
+pytestmark = [pytest.mark.parametrize("lab", KINDS, indirect=True)]
+
+ALL = [Wanted(None, 100)]
+
+
+def keys(*numbers: int) -> list[Key]:
+    return [{"recording": number} for number in numbers]
+
+
+def numbers(found: list[Key]) -> list[int]:
+    return [int(str(key["recording"])) for key in found]
+
+
+def test_missing_keys_are_found_and_claimed_by_one_batch_each(lab: Lab) -> None:
+    source, other = lab.source(), lab.source()
+    look = source.look([Wanted(None, 10)])
+    assert (look.done, look.todo, look.queued) == (0, 25, 0)
+    assert numbers(look.free[0]) == list(range(1, 11))
+    got = source.claim({"a": keys(1, 2, 3), "b": keys(4, 5)}, 60)
+    assert {token: sorted(numbers(found)) for token, found in got.items()} == {"a": [1, 2, 3], "b": [4, 5]}
+    assert other.claim({"c": keys(3, 4, 6)}, 60) == {"c": keys(6)}
+    look = other.look(ALL)
+    assert (look.todo, look.queued, look.batches) == (25, 6, {"a": 3, "b": 2, "c": 1})
+    assert numbers(look.free[0]) == list(range(7, 26))
+
+
+def test_bins_are_evaluated_in_the_same_query_and_the_first_match_counts(lab: Lab) -> None:
+    lab.add(101, 102, hours=2.5)
+    lab.add(103, hours=7)
+    source = lab.source()
+    bins = [Wanted("hours <= 1", 2), Wanted("hours <= 3", 100), Wanted(None, 100)]
+    source.open()
+    before = lab.server.mark()
+    look = source.look(bins)
+    assert [numbers(found) for found in look.free] == [[1, 2], [101, 102], [103]]
+    # 9. key_source is evaluated at most once per table and cycle.
+    evaluated = [text for text in lab.server.statements(before) if "hours <= 3" in text]
+    assert len(evaluated) == 1
+    look = source.look(bins[:2])
+    assert look.unbinned == 1
+
+
+def test_a_released_batch_frees_its_keys_and_its_token_is_worth_nothing(lab: Lab) -> None:
+    source = lab.source()
+    source.claim({"a": keys(1, 2, 3), "b": keys(4)}, 60)
+    assert source.release("a", on_lost="error", why="it is gone") == (3, 0)
+    look = source.look(ALL)
+    assert (look.queued, look.batches) == (1, {"b": 1})
+    assert numbers(look.free[0])[:4] == [1, 2, 3, 5]
+    assert "'skipped': 3" in lab.run("a", keys(1, 2, 3))
+    assert lab.made == []
+
+
+def test_a_lease_expires_by_itself_and_the_batch_does_not_start(lab: Lab) -> None:
+    source = lab.source()
+    source.claim({"a": keys(1, 2)}, 0)
+    look = source.look(ALL)
+    assert (look.queued, numbers(look.free[0])[:2]) == (0, [1, 2])
+    assert "'skipped': 2" in lab.run("a", keys(1, 2))
+    assert source.claim({"b": keys(1, 2)}, 60) == {"b": keys(1, 2)}
+    assert lab.made == []
+
+
+def test_a_batch_makes_its_keys_each_once_and_leaves_nothing_in_the_ledger(lab: Lab) -> None:
+    source = lab.source()
+    source.claim({"a": keys(1, 2, 3)}, 60)
+    assert "'done': 3" in lab.run("a", keys(1, 2, 3))
+    assert "'skipped': 3" in lab.run("a", keys(1, 2, 3))
+    assert lab.made == [1, 2, 3]
+    assert lab.done == [1, 2, 3]
+    look = source.look(ALL)
+    assert (look.done, look.todo, look.queued, look.running, look.batches) == (3, 22, 0, 0, {})
+
+
+def test_a_raising_key_is_an_error_with_message_and_stack_and_the_others_are_done(lab: Lab) -> None:
+    """Case 3; and an exit is an error like any other."""
+    lab.behave(2, "raise")
+    lab.behave(3, "exit")
+    source = lab.source()
+    source.claim({"a": keys(1, 2, 3, 4)}, 60)
+    said = lab.run("a", keys(1, 2, 3, 4))
+    assert "'done': 2" in said, said
+    assert "'error': 2" in said
+    assert lab.done == [1, 4]
+    errors = lab.errors
+    assert errors[2][0] == "ValueError: recording 2 is broken"
+    assert "in misbehave" in errors[2][1]
+    assert errors[3][0] == "SystemExit: 3"
+    look = source.look(ALL)
+    assert (look.errors, look.todo) == (2, 23)
+    assert not {2, 3} & set(numbers(look.free[0]))
+    assert source.claim({"b": keys(2, 3)}, 60) == {"b": []}
+
+
+def test_a_killed_child_leaves_the_table_unchanged_and_its_keys_are_settled(lab: Lab) -> None:
+    """Case 6, after the transport has said that the batch is dead."""
+    lab.behave(2, "kill")
+    source = lab.source()
+    source.claim({"a": keys(1, 2, 3)}, 60)
+    lab.run("a", keys(1, 2, 3))
+    look = source.look(ALL)
+    assert (look.done, look.running, look.queued) == (1, 1, 1)
+    assert source.release("a", on_lost="error", why="its process was killed") == (1, 1)
+    assert lab.done == [1]
+    assert lab.errors[2][0] == "its process was killed"
+    assert numbers(source.look(ALL).free[0])[0] == 3
+
+
+def test_the_key_of_a_killed_child_may_be_tried_again_so_often(lab: Lab) -> None:
+    lab.spec["attempts"] = 2
+    lab.behave(1, "kill")
+    source = lab.source()
+    for attempt, outcome in enumerate([(1, 0), (0, 1)]):
+        token = f"t{attempt}"
+        assert source.claim({token: keys(1)}, 60) == {token: keys(1)}
+        lab.run(token, keys(1), attempts=2)
+        assert source.release(token, on_lost="release", why="killed") == outcome
+    assert lab.made == [1, 1]
+    assert list(lab.errors) == [1]
+
+
+def test_a_deadlock_releases_its_key_three_times_and_is_an_error_then(lab: Lab) -> None:
+    lab.behave(1, "deadlock")
+    source = lab.source()
+    said = []
+    for attempt in range(3):
+        source.claim({f"t{attempt}": keys(1, attempt + 2)}, 60)
+        said.append(lab.run(f"t{attempt}", keys(1, attempt + 2)))
+    assert ["'released': 1" in each for each in said] == [True, True, False], said
+    assert all("'done': 1" in each for each in said)
+    assert "1213" in lab.errors[1][0]
+
+
+def test_after_the_time_limit_no_later_key_runs_and_those_are_free(lab: Lab) -> None:
+    source = lab.source()
+    source.claim({"a": keys(1, 2)}, 60)
+    said = lab.run("a", keys(1, 2), job_timeout=0)
+    assert "BatchFailed" in said
+    assert lab.made == []
+    look = source.look(ALL)
+    assert (look.queued, look.todo, numbers(look.free[0])[:2]) == (0, 25, [1, 2])
+
+
+def test_one_manager_has_the_lock_until_its_connection_ends(lab: Lab) -> None:
+    one, other = lab.source(), lab.source()
+    assert one.lock("lock of a test")
+    assert one.lock("lock of a test")
+    assert not other.lock("lock of a test")
+    one.close()
+    for _ in range(200):
+        if other.lock("lock of a test"):
+            return
+    pytest.fail("the lock outlived its connection")
+
+
+def test_ten_thousand_keys_take_at_most_fifty_statements(lab: Lab) -> None:
+    """Case 10."""
+    lab.add(*range(1000, 11000))
+    source = lab.source()
+    source.open()
+    before = lab.server.mark()
+    found = source.look([Wanted(None, 10000)]).free[0]
+    batches = {f"t{start}": found[start : start + 1000] for start in range(0, len(found), 1000)}
+    got = source.claim(batches, 60)
+    assert sum(map(len, got.values())) == 10000
+    assert len(lab.server.statements(before)) <= 50
+
+
+def test_a_table_that_cannot_be_imported_names_what_is_missing(lab: Lab) -> None:
+    """Case 7."""
+    source = lab.source()
+    source.spec["name"] = "nowhere.at.All"
+    with pytest.raises(TableFailed, match=r"No module named 'nowhere'") as error:
+        source.look(ALL)
+    assert (error.value.kind, error.value.module) == ("import", "nowhere")
+    source.spec["name"] = "plain.nothing" if lab.ledger == "sql" else "lab.Nothing"
+    with pytest.raises(TableFailed, match=r"has no [nN]othing"):
+        source.look(ALL)
+    assert lab.source().look(ALL).todo == 25
