@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import sys
@@ -40,6 +41,10 @@ def attend(connection):
         os._exit(run(asked))
     for fd in fds:
         os.close(fd)
+    ended = os.pidfd_open(pid)
+    if ended not in select.select([ended, connection], [], [])[0]:
+        # The command in the place of this process was killed.
+        os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     with contextlib.suppress(OSError):
         connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
