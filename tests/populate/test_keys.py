@@ -15,8 +15,8 @@ from rota.populate.inside.rota_tables import faults
 from rota.populate.inside.rota_tables.keys import key_of, plain
 
 _VALUES = (
-    st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False) | st.dates() | st.datetimes()
-    | st.times() | st.timedeltas() | st.decimals(allow_nan=False) | st.uuids() | st.binary()
+    st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False) | st.dates()
+    | st.datetimes() | st.times() | st.timedeltas() | st.decimals(allow_nan=False) | st.uuids() | st.binary()
 )  # fmt: skip
 
 
@@ -32,7 +32,7 @@ def test_what_is_no_value_of_a_key_is_refused() -> None:
         plain({"a": object()})
 
 
-class _Driver(Exception):  # noqa: N818
+class _Driver(Exception):
     sqlstate: str | None = None
 
 

@@ -8,105 +8,21 @@ import subprocess
 import sys
 import threading
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import json
 
-from rota.populate.config.file import ConfigurationFile
 from rota.populate.loop.api import Api
-from rota.populate.loop.cycles import Manager
 from rota.populate.transport import rq as rq_transport
-from tests.populate.conftest import LAB, Lab, Servers, python_of, wait_for
+from tests.populate.laboratory import wait_for
+from tests.populate.scene import Scene
+from tests.populate.servers import free_port
 
-_WORKER = "import sys; sys.argv[0] = 'rq'; from rq.cli import main; main()"
-
-
-class Scene:
-    """A laboratory, a Redis, the file of a manager, and workers."""
-
-    def __init__(self, lab: Lab, redis: Any, home: Path) -> None:
-        self.lab = lab
-        self.redis = redis
-        self.home = home
-        self.file = home / "tables.yaml"
-        self.source = lab.source()
-        self._managers: list[Manager] = []
-        self._workers: list[subprocess.Popen[str]] = []
-
-    def write(self, *, tables: str = "", **fields: object) -> None:
-        """The configuration, of the traces and of other tables."""
-        values = {"ttl": "1h", "job_timeout": "1m", "python": self.lab.python, **fields}
-        if self.lab.ledger == "sql":
-            values["sql"] = {name: value for name, value in dict(self.lab.spec["sql"]).items()}  # type: ignore[call-overload]
-        trace = json.encode(values).decode()
-        self.file.write_text(
-            f"manager: {{target_cycle_time: 0, api.run: false}}\ntransport: rq\nredis: {{url: '{self.redis.url}'}}\n"
-            f"tables:\n  {self.lab.name}: {trace}\n{tables}"
-        )
-
-    def manager(self, **fields: object) -> Manager:
-        if fields or not self.file.exists():
-            self.write(**fields)
-        manager = Manager(ConfigurationFile(str(self.file)))
-        self._managers.append(manager)
-        return manager
-
-    def start_worker(self, *queues: str, burst: bool = True) -> subprocess.Popen[str]:
-        options = ["--serializer", "json", "--url", self.redis.url, *(["--burst"] if burst else [])]
-        command = [self.lab.python, "-c", _WORKER, "worker", *options, *(queues or ("default",))]
-        with open(self.home / "workers.log", "a") as log:
-            worker = subprocess.Popen(command, cwd=LAB, env=self.lab.env, stdout=log, stderr=log, text=True)
-        self._workers.append(worker)
-        return worker
-
-    def work(self, *queues: str) -> None:
-        """Until the queues are empty."""
-        assert self.start_worker(*queues).wait(60) == 0, (self.home / "workers.log").read_text()
-
-    def redis_does(self, *words: str) -> str:
-        command = ["redis-cli", "-p", str(self.redis.port), *words]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-    def close(self) -> None:
-        for manager in self._managers:
-            manager.close()
-        for worker in self._workers:
-            worker.kill()
-            worker.wait()
-
-
-@pytest.fixture(autouse=True)
-def _rq_of_the_manager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The manager needs rq; it has that of a peer, after everything of its own."""
-    (site,) = (Path(python_of("rq")).parents[1] / "lib").glob("python*/site-packages")
-    monkeypatch.setattr(sys, "path", [*sys.path, str(site)])
-
-
-@pytest.fixture
-def make_scene(
-    servers: Servers, make_lab: Callable[..., Lab], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[..., Scene]]:
-    made: list[Scene] = []
-
-    def make(kind: str = "datajoint2-mariadb", *, keys: int = 25) -> Scene:
-        lab = make_lab(kind)
-        lab.add(*range(1, keys + 1))
-        for name, value in lab.env.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.setenv("PYTHONPATH", str(LAB))
-        scene = Scene(lab, servers.get("redis"), tmp_path)
-        scene.redis_does("FLUSHALL")
-        scene.source.migrate()
-        made.append(scene)
-        return scene
-
-    yield make
-    for scene in made:
-        scene.close()
-
+#: The command, beside the interpreter.
+ROTA = str(Path(sys.executable).parent / "rota")
 
 KINDS = ("datajoint2-mariadb", "datajoint2-postgresql", "datajoint0-mariadb", "sql-postgresql")
 
@@ -318,11 +234,7 @@ def test_the_api_shows_tables_queues_and_workers(make_scene: Callable[..., Scene
         wait_for(lambda: scene.lab.made == [1], "the first key")
         manager._look_at_workers()
 
-        def asked(path: str) -> Any:
-            with urllib.request.urlopen(f"http://127.0.0.1:{api.port}{path}") as answer:
-                return json.decode(answer.read())
-
-        status, uptime = asked("/status"), asked("/uptime")
+        status, uptime = asked(api.port, "/status"), asked(api.port, "/uptime")
         assert status["tables"]["lab.Trace"]["queued"] == 10
         assert set(status["tables"]["lab.Trace"]) == {
             "asked_at", "took_s", "done", "todo", "queued", "running", "errors", "error",
@@ -350,3 +262,63 @@ def test_a_manager_runs_until_nothing_is_left(make_scene: Callable[..., Scene]) 
     assert worker.poll() is None
     assert scene.lab.done == [1, 2, 4, 5, 6, 7]
     assert list(scene.lab.errors) == [3]
+
+
+def test_the_command_checks_migrates_runs_and_shows_the_status(make_scene: Callable[..., Scene]) -> None:
+    scene = make_scene("sql-postgresql", keys=4)
+    scene.lab.execute("DROP TABLE trace_jobs")
+    port = free_port()
+    scene.write(serial=2)
+    scene.file.write_text(scene.file.read_text().replace("api.run: false", f"api.port: {port}"))
+    checked = typed("check", str(scene.file), expected=1)
+    assert "plain.trace: its jobs table" in checked.stderr
+    assert "rq worker --serializer json" in checked.stderr
+    assert "was made" in typed("migrate", str(scene.file)).stdout
+    assert "nothing to do" in typed("migrate", str(scene.file)).stdout
+    found = json.decode(typed("check", str(scene.file), "--json").stdout)
+    assert found["tables"] == {"plain.trace": {"warnings": [], "error": None}}
+    once = json.decode(typed("run", str(scene.file), "--once", "--json").stdout)
+    assert once["tables"]["plain.trace"]["queued"] == 2
+    assert "no manager of tables answers" in typed("status", str(scene.file), expected=4).stderr
+    scene.lab.behave(1, "hang")
+    command = [sys.executable, ROTA, "populate", "run", str(scene.file), "--until-empty"]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as running:
+        wait_for(lambda: asked(port, "/status").get("tables"), "the first cycle")
+        shown = typed("status", str(scene.file))
+        assert shown.stdout.split()[:3] == ["TABLE", "DONE", "TODO"]
+        assert json.decode(typed("status", str(scene.file), "--json").stdout)["tables"]["plain.trace"]["done"] == 0
+        (scene.lab.home / "key-1").unlink()
+        scene.start_worker(burst=False)
+        assert running.wait(60) == 0
+    assert scene.lab.done == [1, 2, 3, 4]
+
+
+def test_sigterm_ends_the_manager_after_its_cycle(make_scene: Callable[..., Scene]) -> None:
+    scene = make_scene()
+    port = free_port()
+    scene.write()
+    text = scene.file.read_text().replace("api.run: false", f"api.port: {port}")
+    scene.file.write_text(text.replace("target_cycle_time: 0", "target_cycle_time: 600"))
+    with subprocess.Popen(
+        [sys.executable, ROTA, "populate", "run", str(scene.file)], stderr=subprocess.DEVNULL
+    ) as one:
+        wait_for(lambda: asked(port, "/uptime").get("last_cycle_at"), "the first cycle")
+        one.send_signal(signal.SIGTERM)
+        assert one.wait(60) == 0
+
+
+def asked(port: int, path: str) -> Any:
+    """What the API says; nothing while it does not answer."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}") as answer:
+            return json.decode(answer.read())
+    except OSError:
+        return {}
+
+
+def typed(*words: str, expected: int = 0) -> subprocess.CompletedProcess[str]:
+    """`rota populate` in a process of its own."""
+    command = [sys.executable, ROTA, "populate", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == expected, done.stdout + done.stderr
+    return done

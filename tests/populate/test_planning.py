@@ -16,7 +16,7 @@ from rota.populate.transport.base import ENDED, LOST, QUEUED, RUNNING, UNKNOWN
 
 
 def table(serial: int, parallel: int, bins: int = 1) -> Table:
-    found = tuple(Bin(where=f"hours <= {n}") for n in range(bins - 1)) + (Bin(),)
+    found = (*(Bin(where=f"hours <= {n}") for n in range(bins - 1)), Bin())
     return Table(name="lab.Trace", ttl_s=60, job_timeout_s=60, serial=serial, parallel=parallel, bins=found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.populate.source.base import Key, TableFailed, Wanted
-from tests.populate.conftest import KINDS, Lab
+from tests.populate.laboratory import KINDS, Lab
 
 pytestmark = [pytest.mark.parametrize("lab", KINDS, indirect=True)]
 
@@ -160,6 +160,17 @@ def test_one_manager_has_the_lock_until_its_connection_ends(lab: Lab) -> None:
         if other.lock("lock of a test"):
             return
     pytest.fail("the lock outlived its connection")
+
+
+def test_after_a_restart_of_the_server_the_table_can_be_asked_again(lab: Lab) -> None:
+    source = lab.source()
+    assert source.lock("lock of a test")
+    lab.server.stop()
+    with pytest.raises(TableFailed):
+        source.look(ALL)
+    lab.server.start()
+    assert source.look(ALL).todo == 25
+    assert source.lock("lock of a test")
 
 
 def test_ten_thousand_keys_take_at_most_fifty_statements(lab: Lab) -> None:

@@ -103,6 +103,9 @@ class Desk:
             text = f"{self.python} ended while it was asked '{op}' (exit status {status})"
             raise TableFailed(text, kind="import" if op == "open" else "error") from None
         if (error := answer.get("error")) is not None:
+            if error["kind"] == "database":
+                # Not every connection comes back by itself, and what was lost took our lock with it.
+                self.close()
             raise TableFailed(error["text"], kind=error["kind"], module=error["module"], stack=error["stack"])
         return answer["ok"]
 

@@ -88,7 +88,10 @@ class RqTransport:
     def _sign(self, job: Any) -> Sign:
         if job is None:
             return UNKNOWN
-        sign = _SIGNS.get(str(job.get_status(refresh=False).value), ENDED)
+        status = job.get_status(refresh=False)
+        if status is None:
+            return UNKNOWN
+        sign = _SIGNS.get(str(status.value), ENDED)
         touched = job.last_heartbeat or job.started_at
         if sign == RUNNING and touched is not None:
             touched = touched if touched.tzinfo else touched.replace(tzinfo=UTC)
