@@ -79,6 +79,19 @@ def test_after_the_queue_was_flushed_its_keys_are_back_and_run_once(make_scene: 
     assert sorted(scene.lab.made) == scene.lab.done == list(range(1, 26))
 
 
+def test_what_a_manager_marked_before_it_died_is_free_within_two_cycles_and_run_once(
+    make_scene: Callable[..., Scene],
+) -> None:
+    scene = make_scene(keys=5)
+    scene.source.claim({"never-sent": [{"recording": 1}, {"recording": 2}]}, 3600)
+    manager = scene.manager(serial=5)
+    for _ in range(3):
+        manager.cycle()
+    assert manager.status.tables["lab.Trace"].queued == 5
+    scene.work()
+    assert sorted(scene.lab.made) == scene.lab.done == [1, 2, 3, 4, 5]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_child_that_was_killed_costs_its_own_key_only(make_scene: Callable[..., Scene], kind: str) -> None:
     """Case 6."""

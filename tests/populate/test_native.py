@@ -1,4 +1,4 @@
-"""Beside native workers of DataJoint 0.14, without a migration."""
+"""What is special to DataJoint: native workers beside ours, keys of all types, renamed attributes."""
 
 from __future__ import annotations
 
@@ -42,3 +42,32 @@ def test_a_lease_that_has_ended_no_longer_keeps_native_workers_away(make_lab: Ca
     source.look(ALL)
     lab.python_does("import lab; lab.Trace().populate(reserve_jobs=True)")
     assert lab.made == [1, 2]
+
+
+@pytest.mark.parametrize("kind", ["datajoint2-mariadb", "datajoint2-postgresql", "datajoint0-mariadb"])
+def test_keys_of_texts_dates_uuids_and_decimals_are_made_and_their_errors_are_known(
+    make_lab: Callable[..., Lab], kind: str
+) -> None:
+    lab = make_lab(kind)
+    lab.python_does(
+        "import lab, datetime; lab.Odd.insert("
+        "[('a%', datetime.date(2026, 1, n), lab.uuid_of(n), '1.50') for n in (1, 2, 3)])"
+    )
+    lab.spec["name"] = "lab.OddSum"
+    source = lab.source()
+    source.migrate()
+    (found,) = source.look([Wanted("day < '2026-01-03' AND animal LIKE 'a%'", 10)]).free
+    assert len(found) == 2
+    assert source.claim({"a": found}, 60) == {"a": found}
+    assert source.look(ALL).queued == 2
+    said = lab.run("a", found)
+    assert "'done': 2" in said, said
+    (left,) = source.look(ALL).free
+    source.claim({"b": left}, 60)
+    lab.behave(0, "kill")
+    lab.run("b", left)
+    assert source.release("b", on_lost="error", why="killed") == (0, 1)
+    look = source.look(ALL)
+    assert (look.done, look.errors, look.free) == (2, 1, [[]])
+    lab.python_does("import lab; lab.OddSum().populate(reserve_jobs=True)")
+    assert len(lab.made) == 3

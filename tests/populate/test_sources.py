@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from rota.populate.source.base import Key, TableFailed, Wanted
@@ -138,6 +140,43 @@ def test_a_deadlock_releases_its_key_three_times_and_is_an_error_then(lab: Lab) 
     assert ["'released': 1" in each for each in said] == [True, True, False], said
     assert all("'done': 1" in each for each in said)
     assert "1213" in lab.errors[1][0]
+
+
+def test_a_connection_that_is_cut_in_a_transaction_costs_a_try_and_no_error(lab: Lab) -> None:
+    lab.behave(2, "cut")
+    source = lab.source()
+    source.claim({"a": keys(1, 2, 3)}, 60)
+    said = lab.run("a", keys(1, 2, 3))
+    assert "'done': 2" in said, said
+    assert "'released': 1" in said
+    assert lab.done == [1, 3]
+    assert lab.errors == {}
+    source.claim({"b": keys(2)}, 60)
+    assert "'done': 1" in lab.run("b", keys(2))
+    assert lab.made == [1, 2, 3, 2]
+
+
+def test_those_who_claim_at_once_get_each_key_once(lab: Lab) -> None:
+    sources = [lab.source() for _ in range(4)]
+    wanted = sources[0].look(ALL).free[0]
+    got: list[list[Key]] = []
+
+    def claim(number: int) -> None:
+        token = f"t{number}"
+        try:
+            got.append(sources[number].claim({token: wanted}, 60)[token])
+        except TableFailed as error:
+            # A deadlock of the claims: this one got nothing, and says so.
+            assert error.kind == "database"
+
+    for each in sources:
+        each.open()
+    threads = [threading.Thread(target=claim, args=(number,)) for number in range(len(sources))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(numbers([key for each in got for key in each])) == sorted(numbers(wanted))
 
 
 def test_after_the_time_limit_no_later_key_runs_and_those_are_free(lab: Lab) -> None:

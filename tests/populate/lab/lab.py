@@ -2,14 +2,25 @@
 
 import json
 import os
+import socket
+import uuid
 
 import datajoint as dj
 from misbehaviour import misbehave
 
-for name, value in json.loads(os.environ.get("LAB_SETTINGS", "{}")).items():
+SETTINGS = json.loads(os.environ["LAB_SETTINGS"])
+BACKEND = SETTINGS.get("backend", "mysql")
+for name, value in SETTINGS.items():
     dj.config[f"database.{name}"] = value
 
 schema = dj.Schema(os.environ["LAB_SCHEMA"])
+
+
+def cut():
+    """The connection, as the network does it."""
+    connection = dj.conn()._conn
+    number = connection.fileno() if hasattr(connection, "fileno") else connection._sock.fileno()
+    socket.socket(fileno=os.dup(number)).shutdown(socket.SHUT_RDWR)
 
 
 @schema
@@ -31,7 +42,7 @@ class Trace(dj.Computed):
 
     def make(self, key):
         number = key["recording"]
-        misbehave(number)
+        misbehave(number, cut)
         hours = (Recording & key).fetch1("hours")
         self.insert1({**key, "doubled": 2 * hours})
 
@@ -46,3 +57,32 @@ class Spectrum(dj.Computed):
 
     def make(self, key):
         self.insert1({**key, "peak": 1.0})
+
+
+def uuid_of(number):
+    return str(number) if BACKEND == "postgresql" else uuid.UUID(int=number)
+
+
+@schema
+class Odd(dj.Manual):
+    # On PostgreSQL, DataJoint cannot insert uuids.
+    definition = """
+    subject : varchar(12)
+    day : date
+    code : {}
+    dose : decimal(6,2)
+    """.format("varchar(40)" if BACKEND == "postgresql" else "uuid")
+
+
+@schema
+class OddSum(dj.Computed):
+    definition = """
+    -> Odd.proj(animal="subject")
+    ---
+    total : float
+    """
+
+    def make(self, key):
+        misbehave(0)
+        (Odd.proj(animal="subject") & key).fetch1()
+        self.insert1({**key, "total": 1.0})

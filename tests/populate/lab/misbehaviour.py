@@ -5,7 +5,7 @@ import signal
 import time
 
 
-def misbehave(number):
+def misbehave(number, cut=None):
     with open(os.path.join(os.environ["LAB"], "made"), "a") as made:
         made.write(f"{number} {os.getpid()}\n")
     try:
@@ -21,6 +21,9 @@ def misbehave(number):
         os.kill(os.getpid(), signal.SIGKILL)
     if what == "deadlock":
         raise OperationalError(1213, "Deadlock found when trying to get lock")
+    if what == "cut":
+        os.unlink(os.path.join(os.environ["LAB"], f"key-{number}"))
+        cut()
     if what == "hang":
         time.sleep(1000)
     if what == "swallow":

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 
 from misbehaviour import misbehave
 
@@ -23,8 +24,14 @@ def connect():
 
 
 def trace(key, connection):
-    misbehave(key["recording"])
+    misbehave(key["recording"], lambda: cut(connection))
     with connection.cursor() as cursor:
         cursor.execute("SELECT hours FROM recording WHERE recording = %s", (key["recording"],))
         (hours,) = cursor.fetchone()
         cursor.execute("INSERT INTO trace (recording, doubled) VALUES (%s, %s)", (key["recording"], 2 * hours))
+
+
+def cut(connection):
+    """As the network does it."""
+    number = connection.fileno() if hasattr(connection, "fileno") else connection._sock.fileno()
+    socket.socket(fileno=os.dup(number)).shutdown(socket.SHUT_RDWR)

@@ -126,12 +126,15 @@ class DataJointTable:
         return bool(self.table & key)
 
     def reconnect(self) -> None:
-        """After a lost connection, which also ended its transaction."""
-        if not self.connection.is_connected:
+        """Out of any transaction, over a new connection if this one is lost; drivers find that out by using it."""
+        try:
+            if self.connection.in_transaction:
+                self.connection.cancel_transaction()
+            else:
+                self.execute("SELECT 1", ())
+        except Exception:
             self.connection._in_transaction = False
             self.connection.connect()
-        elif self.connection.in_transaction:
-            self.connection.cancel_transaction()
 
     def close(self) -> None:
         self.connection.close()
