@@ -46,8 +46,7 @@ def lab(request: pytest.FixtureRequest, make_lab: Any) -> Lab:
     """A laboratory of the kind that the test is run for, with a ledger that is ready."""
     found: Lab = make_lab(request.param)
     found.add(*range(1, 26))
-    source = found.source()
-    source.migrate()
+    found.ready()
     return found
 
 

@@ -119,6 +119,7 @@ class Lab:
             }  # fmt: skip
             self._make_plain()
         self._desks: list[Desk] = []
+        self._ready: DeskSource | None = None
 
     def _make_plain(self) -> None:
         if self.backend == "postgresql":
@@ -134,8 +135,18 @@ class Lab:
 
     # ------------------------------------------------------------------ asking
 
+    def ready(self) -> DeskSource:
+        """The source that has prepared the ledger; the first one that a test gets."""
+        source = self.source()
+        source.migrate()
+        self._ready = source
+        return source
+
     def source(self) -> DeskSource:
         """Of the traces, over a process of its own."""
+        if self._ready is not None:
+            source, self._ready = self._ready, None
+            return source
         desk = Desk(self.python, directory=str(LAB), settings={}, env=self.env)
         self._desks.append(desk)
         return DeskSource(desk, self.spec)

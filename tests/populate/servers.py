@@ -105,6 +105,8 @@ class MariaDb(Server):
             self.daemon, "--no-defaults", f"--datadir={self.home}/data", f"--socket={self.home}/s",
             f"--port={self.port}", "--bind-address=127.0.0.1", "--character-set-server=utf8mb4",
             "--general-log=1", f"--general-log-file={self.log}", "--innodb-flush-log-at-trx-commit=0",
+            "--innodb-flush-method=nosync", "--innodb-doublewrite=0", "--innodb-stats-persistent=0",
+            "--sync-frm=0",
             "--innodb-buffer-pool-size=32M", "--performance-schema=0", "--skip-name-resolve",
         ]  # fmt: skip
 

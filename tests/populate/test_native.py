@@ -50,10 +50,10 @@ def test_keys_of_texts_dates_uuids_and_decimals_are_made_and_their_errors_are_kn
 ) -> None:
     lab = make_lab(kind)
     lab.python_does(
-        "import lab, datetime; lab.Odd.insert("
-        "[('a%', datetime.date(2026, 1, n), lab.uuid_of(n), '1.50') for n in (1, 2, 3)])"
+        "import odd, datetime; odd.Odd.insert("
+        "[('a%', datetime.date(2026, 1, n), odd.uuid_of(n), '1.50') for n in (1, 2, 3)])"
     )
-    lab.spec["name"] = "lab.OddSum"
+    lab.spec["name"] = "odd.OddSum"
     source = lab.source()
     source.migrate()
     (found,) = source.look([Wanted("day < '2026-01-03' AND animal LIKE 'a%'", 10)]).free
@@ -69,5 +69,5 @@ def test_keys_of_texts_dates_uuids_and_decimals_are_made_and_their_errors_are_kn
     assert source.release("b", on_lost="error", why="killed") == (0, 1)
     look = source.look(ALL)
     assert (look.done, look.errors, look.free) == (2, 1, [[]])
-    lab.python_does("import lab; lab.OddSum().populate(reserve_jobs=True)")
+    lab.python_does("import odd; odd.OddSum().populate(reserve_jobs=True)")
     assert len(lab.made) == 3

@@ -118,9 +118,10 @@ def test_a_killed_child_leaves_the_table_unchanged_and_its_keys_are_settled(lab:
 
 
 def test_the_key_of_a_killed_child_may_be_tried_again_so_often(lab: Lab) -> None:
-    lab.spec["attempts"] = 2
     lab.behave(1, "kill")
     source = lab.source()
+    source.spec["attempts"] = 2
+    source.close()
     for attempt, outcome in enumerate([(1, 0), (0, 1)]):
         token = f"t{attempt}"
         assert source.claim({token: keys(1)}, 60) == {token: keys(1)}

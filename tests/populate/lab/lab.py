@@ -3,7 +3,6 @@
 import json
 import os
 import socket
-import uuid
 
 import datajoint as dj
 from misbehaviour import misbehave
@@ -57,32 +56,3 @@ class Spectrum(dj.Computed):
 
     def make(self, key):
         self.insert1({**key, "peak": 1.0})
-
-
-def uuid_of(number):
-    return str(number) if BACKEND == "postgresql" else uuid.UUID(int=number)
-
-
-@schema
-class Odd(dj.Manual):
-    # On PostgreSQL, DataJoint cannot insert uuids.
-    definition = """
-    subject : varchar(12)
-    day : date
-    code : {}
-    dose : decimal(6,2)
-    """.format("varchar(40)" if BACKEND == "postgresql" else "uuid")
-
-
-@schema
-class OddSum(dj.Computed):
-    definition = """
-    -> Odd.proj(animal="subject")
-    ---
-    total : float
-    """
-
-    def make(self, key):
-        misbehave(0)
-        (Odd.proj(animal="subject") & key).fetch1()
-        self.insert1({**key, "total": 1.0})
