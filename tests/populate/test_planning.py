@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.populate.batch import Batch
 from rota.populate.config.configuration import Bin, Table
-from rota.populate.cycle.planning import claimed, plan, wanted_of
+from rota.populate.cycle.planning import claimed, pause_s, plan, wanted_of
 from rota.populate.cycle.reconciling import Reconciler
 from rota.populate.source.base import Key, Look, text_of
 from rota.populate.transport.base import ENDED, LOST, QUEUED, RUNNING, UNKNOWN
@@ -24,9 +25,9 @@ def keys(*numbers: int) -> list[Key]:
     return [{"recording": number} for number in numbers]
 
 
-def planned(of: Table, *free: list[Key], in_flight: tuple[bytes, ...] = ()) -> list[Batch]:
+def planned(of: Table, *free: list[Key]) -> list[Batch]:
     tokens = (f"t{n}" for n in itertools.count())
-    return plan(of, Look(free=list(free)), in_flight=in_flight, new_token=lambda: next(tokens))
+    return plan(of, Look(free=list(free)), new_token=lambda: next(tokens))
 
 
 def sizes(batches: list[Batch]) -> list[int]:
@@ -54,19 +55,16 @@ def test_serial_and_parallel_hold_for_each_bin() -> None:
     serial=st.integers(1, 7),
     parallel=st.integers(1, 7),
     free=st.lists(st.lists(st.integers(0, 60), max_size=60), min_size=1, max_size=3),
-    flying=st.sets(st.integers(0, 60)),
 )
-def test_no_key_is_in_two_live_batches_and_quotas_hold(
-    serial: int, parallel: int, free: list[list[int]], flying: set[int]
+def test_no_key_is_in_two_batches_of_a_cycle_and_quotas_hold(
+    serial: int, parallel: int, free: list[list[int]]
 ) -> None:
     of = table(serial, parallel, bins=len(free))
-    in_flight = tuple(text_of(key) for key in keys(*sorted(flying)))
-    found = planned(of, *(keys(*each) for each in free), in_flight=in_flight)
+    found = planned(of, *(keys(*each) for each in free))
     sent = [text_of(key) for batch in found for key in batch.keys]
     assert len(sent) == len(set(sent))
-    assert not set(sent) & set(in_flight)
     assert len({batch.token for batch in found}) == len(found)
-    seen: set[int] = set(flying)
+    seen: set[int] = set()
     for bin_, numbers in zip(of.bins, free, strict=True):
         mine = [batch for batch in found if batch.bin is bin_]
         expected = [number for number in dict.fromkeys(numbers) if number not in seen][: serial * parallel]
@@ -75,6 +73,18 @@ def test_no_key_is_in_two_live_batches_and_quotas_hold(
         assert [key for batch in mine for key in batch.keys] == keys(*expected)
         assert all(len(batch.keys) == serial for batch in mine[:-1])
         assert len(mine) <= parallel
+
+
+@given(began=st.floats(0, 1e6), took=st.floats(0, 1e4), target=st.floats(0, 1e4))
+def test_a_cycle_starts_after_the_target_time_and_at_once_after_an_overrun(
+    began: float, took: float, target: float
+) -> None:
+    pause = pause_s(began=began, ended=began + took, target_s=target)
+    assert pause >= 0
+    if took >= target:
+        assert pause == pytest.approx(0, abs=1e-6)
+    else:
+        assert began + took + pause == pytest.approx(began + target)
 
 
 @given(serial=st.integers(1, 1000), parallel=st.integers(1, 1000), bins=st.integers(1, 4))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -11,21 +11,23 @@ from rota.populate.config.configuration import Table
 from rota.populate.source.base import Key, Look, Wanted, text_of
 
 
-def wanted_of(table: Table, *, in_flight: int = 0) -> list[Wanted]:
-    """What to ask for: as many keys of each bin as one cycle may hand out.
-
-    `in_flight`: keys that the ledger may call free although their batch still lives, so more are asked for.
-    """
-    return [Wanted(each.where, table.serial * table.parallel + in_flight) for each in table.bins]
+def wanted_of(table: Table) -> list[Wanted]:
+    """What to ask for: as many keys of each bin as one cycle may hand out."""
+    return [Wanted(each.where, table.serial * table.parallel) for each in table.bins]
 
 
-def plan(table: Table, look: Look, *, in_flight: Collection[bytes], new_token: Callable[[], str]) -> list[Batch]:
+def pause_s(*, began: float, ended: float, target_s: float) -> float:
+    """From the end of a cycle to the start of the next; an overrun starts it at once."""
+    return max(began + target_s - ended, 0.0)
+
+
+def plan(table: Table, look: Look, *, new_token: Callable[[], str]) -> list[Batch]:
     """The batches of one table and cycle: of each bin at most `parallel`, filled with `serial` keys each.
 
-    No key is in two of them, and none of those in flight is in any.
+    No key is in two of them. Which keys other batches have is the ledger's business: those are not free.
     """
     batches: list[Batch] = []
-    taken = set(in_flight)
+    taken: set[bytes] = set()
     for bin_, free in zip(table.bins, look.free, strict=True):
         keys: list[Key] = []
         for key in free:

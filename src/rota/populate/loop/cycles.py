@@ -16,9 +16,9 @@ from rota.errors import RotaError
 from rota.populate.batch import Batch
 from rota.populate.config.configuration import Configuration, Table
 from rota.populate.config.file import ConfigurationFile
-from rota.populate.cycle.planning import claimed, plan, wanted_of
+from rota.populate.cycle.planning import claimed, pause_s, plan, wanted_of
 from rota.populate.cycle.reconciling import Reconciler
-from rota.populate.loop.sources import Sources
+from rota.populate.loop.sources import AnySources, Sources
 from rota.populate.loop.status import CycleStatus, Status, TableStatus, Uptime
 from rota.populate.source.base import Look, Source, TableFailed
 from rota.populate.transport.base import Transport, TransportFailed
@@ -48,6 +48,8 @@ class Manager:
         file: ConfigurationFile,
         *,
         open_transport: Callable[[Configuration], Transport] = open_transport,
+        open_sources: Callable[[Configuration, str], AnySources] = Sources,
+        new_token: Callable[[], str] = new_token,
         now: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -55,13 +57,15 @@ class Manager:
         self.health = OK
         self.status = Status()
         self._open_transport = open_transport
+        self._open_sources = open_sources
+        self._new_token = new_token
         self._now = now
         self._monotonic = monotonic
         self._began = monotonic()
         self._said: dict[str, str] = {}  #: the last trouble of each table, and of the rest
         self._reconcilers: dict[str, Reconciler] = {}
         self._transport: Transport | None = None
-        self._sources = Sources(file.current, directory=file.directory)
+        self._sources = open_sources(file.current, file.directory)
         self._stop = threading.Event()
 
     # ------------------------------------------------------------------ cycles
@@ -73,7 +77,8 @@ class Manager:
             self.cycle()
             if until_empty and self.is_empty:
                 return
-            self._stop.wait(max(began + self.file.current.manager.target_cycle_s - self._monotonic(), 0.0))
+            target = self.file.current.manager.target_cycle_s
+            self._stop.wait(pause_s(began=began, ended=self._monotonic(), target_s=target))
 
     def stop(self) -> None:
         """End after the present cycle; may be called by a signal handler."""
@@ -122,7 +127,7 @@ class Manager:
             _LOG.info("the configuration has changed")
             self.close()
             self._transport = None
-            self._sources = Sources(self.file.current, directory=self.file.directory)
+            self._sources = self._open_sources(self.file.current, self.file.directory)
         self._say("configuration", self.file.error)
 
     def _is_active(self) -> bool:
@@ -173,7 +178,7 @@ class Manager:
         for token, why in reconciler.dead(look.batches, transport.signs(look.batches)).items():
             freed, failed = source.release(token, on_lost=table.on_timeout, why=why)
             _LOG.warning("batch %s of %s: %s; %d keys freed, %d errors", token, table.name, why, freed, failed)
-        batches = plan(table, look, in_flight=(), new_token=new_token)
+        batches = plan(table, look, new_token=self._new_token)
         if not batches:
             return []
         batches = claimed(batches, source.claim({batch.token: batch.keys for batch in batches}, table.ttl_s))

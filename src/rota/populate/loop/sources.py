@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from typing import Protocol
 
 from rota.populate.batch import spec_of
 from rota.populate.config.configuration import Configuration, Table
@@ -22,10 +23,18 @@ def interpreter_of(table: Table, directory: str) -> str:
     return shutil.which(table.python) or table.python
 
 
+class AnySources(Protocol):
+    """Tables with their sources, which are closed together."""
+
+    def __iter__(self) -> Iterator[tuple[Table, Source]]: ...
+
+    def close(self) -> None: ...
+
+
 class Sources:
     """Of one configuration."""
 
-    def __init__(self, configuration: Configuration, *, directory: str) -> None:
+    def __init__(self, configuration: Configuration, directory: str) -> None:
         self._desks: dict[str, Desk] = {}
         self._tables: dict[str, tuple[Table, Source]] = {}
         for table in configuration.tables:

@@ -86,7 +86,7 @@ def check(call: Invocation, file: str) -> int:
     from rota.populate.transport.opening import open_transport
 
     found: dict[str, Any] = {"tables": {}, "transport": {"warnings": [], "error": None}}
-    sources = Sources(configuration.current, directory=configuration.directory)
+    sources = Sources(configuration.current, configuration.directory)
     try:
         for table, source in sources:
             found["tables"][table.name] = _checked(source.open)
@@ -141,7 +141,7 @@ def migrate(call: Invocation, file: str) -> int:
 
     done: dict[str, list[str]] = {}
     failed: dict[str, str] = {}
-    sources = Sources(configuration.current, directory=configuration.directory)
+    sources = Sources(configuration.current, configuration.directory)
     try:
         for table, source in sources:
             try:
