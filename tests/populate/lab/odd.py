@@ -34,3 +34,19 @@ class OddSum(dj.Computed):
         misbehave(0)
         (Odd.proj(animal="subject") & key).fetch1()
         self.insert1({**key, "total": 1.0})
+
+
+dj.config["jobs.allow_new_pk_fields_in_computed_tables"] = True
+
+
+@lab.schema
+class Pieces(dj.Computed):
+    definition = """
+    -> lab.Recording
+    piece : int
+    ---
+    size : float
+    """
+
+    def make(self, key):
+        self.insert({**key, "piece": piece, "size": 1.0} for piece in range(3))

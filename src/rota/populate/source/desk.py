@@ -96,11 +96,12 @@ class Desk:
             answer = json.decode(line)
         except TimeoutError:
             self._kill()
-            text = f"{self.python} did not answer '{op}' within {patience_s:g} s"
+            text = f"{self.python} did not answer '{op}' within {patience_s:g} s{_about(what)}"
             raise TableFailed(text, kind="import" if op == "open" else "error") from None
         except (OSError, EOFError, DecodeError):
-            status = self._kill()
-            text = f"{self.python} ended while it was asked '{op}' (exit status {status})"
+            # It may be about to end: its own exit status says more than that of our kill.
+            status = self._kill(after_s=_PARTING_S)
+            text = f"{self.python} ended while it was asked '{op}' (exit status {status}){_about(what)}"
             raise TableFailed(text, kind="import" if op == "open" else "error") from None
         if (error := answer.get("error")) is not None:
             if error["kind"] == "database":
@@ -125,15 +126,25 @@ class Desk:
         line, _, self._rest = b"".join(parts).partition(b"\n")
         return line
 
-    def _kill(self) -> int:
+    def _kill(self, *, after_s: float = 0) -> int:
         process, self._process = self._process, None
         assert process is not None
-        process.kill()
-        status = process.wait()
+        try:
+            status = process.wait(after_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            status = process.wait()
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
         return status
+
+
+def _about(what: Mapping[str, object]) -> str:
+    """Which table it was."""
+    table = what.get("table")
+    name = table["name"] if isinstance(table, dict) else what.get("name")
+    return f": {name}" if name else ""
 
 
 class DeskSource:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import signal
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +17,13 @@ if TYPE_CHECKING:
     from rota.populate.loop.cycles import Manager
 
 _PATIENCE_S = 10
+
+
+class _Printed(logging.Handler):
+    """What is logged comes from databases and from the code of tables: it is escaped as all output is."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print_err(self.format(record))
 
 
 @click.group("populate", cls=Group)
@@ -46,7 +52,7 @@ def run(call: Invocation, file: str, once: bool, until_empty: bool) -> int:
 
     if once and until_empty:
         raise click.UsageError("--once and --until-empty are two things")
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", handlers=[_Printed()])
     configuration = ConfigurationFile(file)
     manager = Manager(configuration)
     settings = configuration.current.manager
