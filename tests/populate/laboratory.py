@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -71,6 +72,20 @@ class WarmPythons:
             command.chmod(0o755)
         return str(command)
 
+    def run(self, name: str, code: str, *, env: dict[str, str]) -> tuple[int, str]:
+        """Run code in a fork of that interpreter; its exit status, and all that it printed."""
+        self.get(name)
+        read, write = os.pipe()
+        with socket.socket(socket.AF_UNIX) as connection, open(os.devnull) as nothing:
+            connection.connect(f"{self.home}/{name}.sock")
+            asked = json.dumps({"args": ["-c", code], "env": env, "cwd": str(LAB)}).encode() + b"\n"
+            sent = socket.send_fds(connection, [asked], [nothing.fileno(), write, write])
+            connection.sendall(asked[sent:])
+            os.close(write)
+            with open(read, encoding="utf-8", errors="replace") as output:
+                printed = output.read()
+            return int(connection.recv(16) or b"1"), printed
+
     def stop(self) -> None:
         for process in self._running.values():
             process.kill()
@@ -94,7 +109,9 @@ class Lab:
         self.home = home
         self.home.mkdir(exist_ok=True)
         self.ledger, _, self.backend = kind.partition("-")
-        self.python = pythons.get("datajoint0" if self.ledger == "datajoint0" else "datajoint2")
+        self._pythons = pythons
+        self._interpreter = "datajoint0" if self.ledger == "datajoint0" else "datajoint2"
+        self.python = pythons.get(self._interpreter)
         self.name = "plain.trace" if self.ledger == "sql" else "lab.Trace"
         self.schema = f"lab{os.getpid()}_{next(_numbers)}"
         settings = dict(server.settings)
@@ -153,12 +170,9 @@ class Lab:
 
     def python_does(self, code: str, *, check: bool = True) -> str:
         """What the laboratory's interpreter prints."""
-        command = [self.python, "-c", code]
-        done = subprocess.run(
-            command, cwd=LAB, env=self.env, capture_output=True, text=True, check=False, timeout=120
-        )
-        assert not check or done.returncode == 0, done.stdout + done.stderr
-        return done.stdout.strip() or done.stderr.strip()
+        status, printed = self._pythons.run(self._interpreter, code, env=self.env)
+        assert not check or status == 0, printed
+        return printed.strip()
 
     def execute(self, sql: str) -> list[list[Any]]:
         """A statement, over a connection of its own."""
