@@ -65,6 +65,7 @@ class Manager:
         self._said: dict[str, str] = {}  #: the last trouble of each table, and of the rest
         self._reconcilers: dict[str, Reconciler] = {}
         self._transport: Transport | None = None
+        self._holder: Source | None = None  #: whose connection has the lock
         self._sources = open_sources(file.current, file.directory)
         self._stop = threading.Event()
 
@@ -126,18 +127,22 @@ class Manager:
         if self.file.reload():
             _LOG.info("the configuration has changed")
             self.close()
-            self._transport = None
+            self._transport = self._holder = None
             self._sources = self._open_sources(self.file.current, self.file.directory)
         self._say("configuration", self.file.error)
 
     def _is_active(self) -> bool:
         """Is this the one manager of these tables? Asked in each cycle, because connections are lost silently."""
         name = lock_name(self.file.current)
-        for _, source in self._sources:
+        # First by the connection that has it: for the server, two of ours are strangers to each other.
+        for _, source in sorted(self._sources, key=lambda pair: pair[1] is not self._holder):
             try:
-                return source.lock(name)
+                if not source.lock(name):
+                    return False
             except TableFailed:
                 continue  # its own turn in the cycle says why
+            self._holder = source
+            return True
         return True  # no table can be asked, so there is nothing to be done twice
 
     # ------------------------------------------------------------------ one table

@@ -7,6 +7,7 @@ that it has not begun.
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -88,6 +89,9 @@ def _told_to_end() -> Iterator[None]:
     def end(number: int, frame: Any) -> None:
         raise faults.Killed(f"signal {number}")
 
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are for others here
+        return
     before = signal.signal(signal.SIGTERM, end)
     try:
         yield

@@ -137,7 +137,7 @@ class DataJointTable:
             self.connection.connect()
 
     def close(self) -> None:
-        self.connection.close()
+        """Nothing: all tables of a process share the library's connection, and the next batch may need it."""
 
 
 def judged(error: BaseException | None, *, policy: Policy, made: bool) -> tuple[str, int]:

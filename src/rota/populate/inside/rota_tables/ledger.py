@@ -81,7 +81,7 @@ class Ledger(Protocol):
         """What becomes of a key whose run was cut off outside of its own code."""
 
     def close(self) -> None:
-        """End the connection."""
+        """End a connection that is its own."""
 
 
 class Unusable(Exception):
