@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 WEB := src/rota/api/static/index.html
 # Text has no width without a font.
 BROWSER := "chromium-headless-shell:chromium-headless-shell fonts-dejavu-core"
-DATABASES := mariadbd:mariadb-server psql:postgresql redis-server:redis-server
+DATABASES := mariadb-install-db:mariadb-server pg_ctlcluster:postgresql redis-server:redis-server
 MPI := "mpicc:libopenmpi-dev openmpi-bin"
 # Where the system's Node.js is too old, tools/build-web has put another one into the environment.
 NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix web

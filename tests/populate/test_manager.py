@@ -202,6 +202,7 @@ def test_without_redis_nothing_stays_queued_and_the_manager_goes_on_when_it_is_b
     scene.file.write_text(right.replace(f":{port}/", ":1/"))
     manager.cycle()
     assert "Redis" in str(manager.errors["lab.Trace"])
+    assert not manager.is_empty
     scene.file.write_text(right)
     manager.cycle()
     assert manager.errors == {}

@@ -83,6 +83,19 @@ def test_a_batch_makes_its_keys_each_once_and_leaves_nothing_in_the_ledger(lab: 
     assert (look.done, look.todo, look.queued, look.running, look.batches) == (3, 22, 0, 0, {})
 
 
+def test_a_key_costs_two_statements_of_the_ledger_whatever_the_size_of_its_batch(lab: Lab) -> None:
+    source = lab.source()
+    counts = []
+    for token, numbered in (("a", keys(1, 2)), ("b", keys(*range(3, 13)))):
+        source.claim({token: numbered}, 60)
+        before = lab.server.mark()
+        assert f"'done': {len(numbered)}" in lab.run(token, numbered)
+        found = [text for text in lab.server.statements(before) if text.startswith(("UPDATE", "DELETE"))]
+        counts.append(len([text for text in found if "jobs" in text or "~~trace" in text]))
+    # And one that extends the lease of all.
+    assert counts == [5, 21]
+
+
 def test_a_raising_key_is_an_error_with_message_and_stack_and_the_others_are_done(lab: Lab) -> None:
     """Case 3; and an exit is an error like any other."""
     lab.behave(2, "raise")

@@ -64,6 +64,7 @@ class Manager:
         self._began = monotonic()
         self._said: dict[str, str] = {}  #: the last trouble of each table, and of the rest
         self._reconcilers: dict[str, Reconciler] = {}
+        self._passing: set[str] = set()  #: tables whose trouble is that of a server, which may come back
         self._transport: Transport | None = None
         self._holder: Source | None = None  #: whose connection has the lock
         self._sources = open_sources(file.current, file.directory)
@@ -109,8 +110,10 @@ class Manager:
     @property
     def is_empty(self) -> bool:
         """Nothing is left to be computed in tables that can be asked, and nothing is being computed."""
-        tables = self.status.tables.values()
-        return self.health != STANDBY and all(table.error is not None or table.left == 0 for table in tables)
+        tables = self.status.tables.items()
+        return self.health != STANDBY and all(
+            table.left == 0 if table.error is None else name not in self._passing for name, table in tables
+        )
 
     @property
     def errors(self) -> dict[str, str]:
@@ -149,6 +152,7 @@ class Manager:
 
     def _serve(self, table: Table, source: Source, before: TableStatus) -> TableStatus:
         began, at = self._monotonic(), self._now()
+        self._passing.discard(table.name)
         try:
             look = source.look(wanted_of(table))
             took = self._monotonic() - began
@@ -156,9 +160,12 @@ class Manager:
             sent = self._hand_out(table, source, look)
         except TableFailed as error:
             self._say(table.name, error)
+            if error.kind == "database":
+                self._passing.add(table.name)
             return replace(before, asked_at=at, took_s=self._monotonic() - began, error=error.text)
         except TransportFailed as error:
             self._say(table.name, error)
+            self._passing.add(table.name)
             return replace(self._counted(look, 0, at, took), error=error.text)
         self._say(table.name, None)
         return self._counted(look, sum(len(batch.keys) for batch in sent), at, took)
