@@ -33,6 +33,19 @@ def test_with_the_mark_reserved_native_workers_leave_queued_keys_alone(make_lab:
     assert lab.done == [1, 2, 3, 4, 5]
 
 
+def test_rows_of_keys_that_were_made_later_count_as_nothing(make_lab: Callable[..., Lab]) -> None:
+    lab = make_lab("datajoint0-mariadb")
+    lab.add(1, 2, 3)
+    source = lab.source()
+    source.migrate()
+    lab.behave(1, "raise")
+    lab.python_does("import lab; lab.Trace().populate('recording = 1', reserve_jobs=True, suppress_errors=True)")
+    assert source.look(ALL).errors == 1
+    lab.python_does("import lab; lab.Trace().insert1((1, 2.0), allow_direct_insert=True)")
+    look = source.look(ALL)
+    assert (look.done, look.todo, look.errors) == (1, 2, 0)
+
+
 def test_a_lease_that_has_ended_no_longer_keeps_native_workers_away(make_lab: Callable[..., Lab]) -> None:
     lab = make_lab("datajoint0-mariadb")
     lab.add(1, 2)

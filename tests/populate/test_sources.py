@@ -48,7 +48,10 @@ def test_bins_are_evaluated_in_the_same_query_and_the_first_match_counts(lab: La
     evaluated = [text for text in lab.server.statements(before) if "hours <= 3" in text]
     assert len(evaluated) == 1
     look = source.look(bins[:2])
-    assert look.unbinned == 1
+    assert (look.unbinned, look.todo) == (1, 28)
+    source.claim({"a": keys(103)}, 60)
+    look = source.look(bins[:2])
+    assert (look.unbinned, look.queued) == (0, 1)
 
 
 def test_a_released_batch_frees_its_keys_and_its_token_is_worth_nothing(lab: Lab) -> None:
@@ -114,6 +117,23 @@ def test_a_raising_key_is_an_error_with_message_and_stack_and_the_others_are_don
     assert (look.errors, look.todo) == (2, 23)
     assert not {2, 3} & set(numbers(look.free[0]))
     assert source.claim({"b": keys(2, 3)}, 60) == {"b": []}
+
+
+def test_a_batch_that_is_told_to_end_settles_its_key_and_frees_the_others(lab: Lab) -> None:
+    lab.behave(2, "term")
+    source = lab.source()
+    source.claim({"a": keys(1, 2, 3)}, 60)
+    assert "BatchFailed" in lab.run("a", keys(1, 2, 3))
+    assert lab.made == [1, 2]
+    assert lab.done == [1]
+    assert "signal 15" in lab.errors[2][0]
+    look = source.look(ALL)
+    assert (look.queued, look.running, numbers(look.free[0])[0]) == (0, 0, 3)
+    source.claim({"b": keys(3)}, 60)
+    lab.behave(3, "term")
+    lab.run("b", keys(3), on_timeout="release")
+    assert numbers(source.look(ALL).free[0])[0] == 3
+    assert list(lab.errors) == [2]
 
 
 def test_a_killed_child_leaves_the_table_unchanged_and_its_keys_are_settled(lab: Lab) -> None:

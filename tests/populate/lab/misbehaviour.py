@@ -21,6 +21,8 @@ def misbehave(number, cut=None):
         os.kill(os.getpid(), signal.SIGKILL)
     if what == "deadlock":
         raise OperationalError(1213, "Deadlock found when trying to get lock")
+    if what == "term":
+        os.kill(os.getpid(), signal.SIGTERM)
     if what == "cut":
         os.unlink(os.path.join(os.environ["LAB"], f"key-{number}"))
         cut()

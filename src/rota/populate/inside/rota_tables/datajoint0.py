@@ -12,7 +12,7 @@ from typing import Any
 from . import datajoint_table as dj
 from . import faults
 from .datajoint_table import DataJointTable
-from .jobs_table import DONE, FREE, QUEUED, bin_of, tally
+from .jobs_table import FREE, QUEUED, bin_of, tally
 from .ledger import (
     ERROR,
     MARK,
@@ -58,65 +58,55 @@ class DataJoint0:
         self.knows_queued = f"'{QUEUED}'" in self.statuses
 
     def look(self, bins: Sequence[Bin]) -> Look:
-        """Two statements: the rows of the table, and the keys, which only Python can match with them."""
+        """Two statements: the rows of the table, and all missing keys, which only Python can match with them."""
         self._usable()
-        rows = self._look_at_jobs()
-        if FREE in rows.values():
+        states, batches = self._look_at_jobs()
+        if FREE in states.values():
             self._free_expired()
         q = self.table.dialect.name
         names = ", ".join(map(q, self.key))
         same = " AND ".join(f"t.{q(name)} = s.{q(name)}" for name in self.key)
         made = f"EXISTS (SELECT 1 FROM {self.table.table.target.full_table_name} t WHERE {same})"
-        of_class = "PARTITION BY rota_bin, rota_made"
         sql = (
-            f"SELECT {names}, rota_bin, rota_made, rota_count, rota_place FROM ("
-            f"SELECT {names}, rota_bin, rota_made, COUNT(*) OVER ({of_class}) AS rota_count,"
-            f" ROW_NUMBER() OVER ({of_class} ORDER BY {names}) AS rota_place FROM ("
+            f"SELECT {names}, rota_bin, rota_made, rota_count FROM ("
+            f"SELECT {names}, rota_bin, rota_made, COUNT(*) OVER (PARTITION BY rota_made) AS rota_count,"
+            f" ROW_NUMBER() OVER (PARTITION BY rota_made ORDER BY {names}) AS rota_place FROM ("
             f"SELECT s.*, {made} AS rota_made FROM ("
             f"SELECT {names}, {bin_of(bins)} AS rota_bin FROM ({self.source}) ks) s) a) b"
-            " WHERE rota_place = 1 OR (NOT rota_made AND rota_place <= %s)"
-            " ORDER BY rota_bin, rota_made, rota_place"
+            " WHERE NOT rota_made OR rota_place <= %s ORDER BY rota_place"
         )
-        most = max((each.quota for each in bins), default=0) + len(rows)
-        found, _ = self.table.execute(sql, (most,))
+        rows, _ = self.table.execute(sql, (1,))
         look = Look(len(bins))
+        look.batches = batches
         width = len(self.key)
-        for row in found:
-            number, is_made, n, place = row[width : width + 4]
-            if place == 1:
-                tally(look, int(number), DONE if is_made else FREE, "", int(n))
-            if is_made or number < 0 or len(look.free[number]) >= bins[number].quota:
+        for row in rows:
+            number, is_made, n = row[width : width + 3]
+            if is_made:
+                look.done = int(n)
                 continue
             key = {name: self.table.value(name, row[at]) for at, name in enumerate(self.key)}
-            if rows.get(self._hash(key), FREE) == FREE:
+            state = states.get(self._hash(key), FREE)
+            tally(look, int(number), state, "", 1)
+            if state == FREE and number >= 0 and len(look.free[number]) < bins[number].quota:
                 look.free[number].append(key)
-        self._count(look)
         return look
 
-    def _look_at_jobs(self) -> dict[str, str]:
-        """What is there of this table, by hash; what can be taken over is `FREE`. Also counts it."""
+    def _look_at_jobs(self) -> tuple[dict[str, str], dict[str, int]]:
+        """The state of each hash, `FREE` if its lease has ended; and batches with how many keys they hold."""
         sql = (
             f"SELECT key_hash, status, host, timestamp <= CURRENT_TIMESTAMP FROM {self.jobs} WHERE table_name = %s"
         )
-        found: dict[str, str] = {}
-        self._states: list[tuple[str, str]] = []
+        states: dict[str, str] = {}
+        batches: dict[str, int] = {}
         for hash_, status, host, expired in self.table.execute(sql, (self.name,))[0]:
             before, mark, token = str(host).partition(MARK)
             state = str(status)
             if mark and not before and state in (QUEUED, "reserved"):
                 state = FREE if expired else QUEUED
-            found[str(hash_)] = state
-            if state != FREE:
-                self._states.append((state, token if mark else ""))
-        return found
-
-    def _count(self, look: Look) -> None:
-        for state, token in self._states:
-            if token:
-                look.batches[token] = look.batches.get(token, 0) + 1
-            look.queued += state == QUEUED
-            look.running += state == "reserved"
-            look.errors += state in ("error", "ignore")
+            states[str(hash_)] = state
+            if token and state in (QUEUED, "reserved"):
+                batches[token] = batches.get(token, 0) + 1
+        return states, batches
 
     def claim(self, batches: dict[str, list[Key]], lease_s: float) -> dict[str, list[Key]]:
         wanted = {self._hash(key): (key, token) for token, keys in batches.items() for key in keys}

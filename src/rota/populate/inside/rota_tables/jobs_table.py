@@ -286,7 +286,7 @@ def tally(look: Look, number: int, state: str, token: str, n: int) -> None:
     look.queued += n if state == QUEUED else 0
     look.running += n if state == "reserved" else 0
     look.errors += n if state in ("error", "ignore") else 0
-    look.unbinned += n if number < 0 else 0
+    look.unbinned += n if number < 0 and state in (FREE, LATER) else 0
 
 
 def _parts(tokens: Sequence[str]) -> Iterator[Sequence[str]]:
