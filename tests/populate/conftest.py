@@ -21,8 +21,8 @@ def pythons(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmPythons]:
 
 
 @pytest.fixture(scope="session")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
-    found = Servers(tmp_path_factory.mktemp("servers"))
+def servers() -> Iterator[Servers]:
+    found = Servers()
     yield found
     found.stop()
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -35,8 +37,10 @@ def python_of(name: str) -> str:
 class Servers:
     """Started when they are first needed."""
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
+    def __init__(self) -> None:
+        # Not below the directory of the tests: that is closed to the users of the servers.
+        self.home = Path(tempfile.mkdtemp(prefix="rota-servers-"))
+        self.home.chmod(0o711)
         self._running: dict[str, Server] = {}
 
     def get(self, name: str) -> Any:
@@ -49,6 +53,7 @@ class Servers:
     def stop(self) -> None:
         for server in self._running.values():
             server.stop()
+        shutil.rmtree(self.home)
 
 
 class WarmPythons:

@@ -44,9 +44,6 @@ class Server:
         entry = pwd.getpwnam(self.user)
         for path in [self.home, *self.home.rglob("*")]:
             os.chown(path, entry.pw_uid, entry.pw_gid)
-        for parent in self.home.parents:
-            if parent.stat().st_uid == os.getuid() and parent not in (Path("/"), Path("/tmp")):
-                parent.chmod(parent.stat().st_mode | 0o711)
         return {"user": self.user, "group": entry.pw_gid, "extra_groups": []}
 
     def command(self) -> list[str]:
@@ -125,6 +122,7 @@ class PostgreSql(Server):
         super().__init__(home, user="postgres")
         found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
         self.daemon = _needed("postgres", "postgresql", *map(str, found))
+        self.is_ready = _needed("pg_isready", "postgresql", *map(str, found))
         initdb = _needed("initdb", "postgresql", *map(str, found))
         command = [initdb, "-A", "trust", "-U", "root", "--no-sync", "-D", f"{home}/data"]
         done = subprocess.run(command, check=False, capture_output=True, text=True, **self.as_user())  # type: ignore[call-overload]
@@ -138,6 +136,11 @@ class PostgreSql(Server):
     def start(self) -> None:
         self.log = self.home / "output"
         super().start()
+
+    def answers(self) -> bool:
+        """It listens before it is ready."""
+        command = [self.is_ready, "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        return subprocess.run(command, check=False).returncode == 0
 
     def statements(self, since: int) -> list[str]:
         found = (line.split("statement: ", 1) for line in self.lines(since) if "statement: " in line)
