@@ -56,7 +56,7 @@ class Scene:
 
     def work(self, *queues: str) -> None:
         """Until the queues are empty."""
-        assert self.start_worker(*queues).wait(60) == 0, (self.home / "workers.log").read_text()
+        assert self.start_worker(*queues).wait(150) == 0, (self.home / "workers.log").read_text()
 
     def redis_does(self, *words: str) -> str:
         command = ["redis-cli", "-p", str(self.redis.port), *words]

@@ -24,7 +24,7 @@ def test_what_a_module_prints_and_reads_on_import_is_not_for_the_manager(lab: La
     lab.spec["name"] = "noisy.Trace"
     source = lab.source()
     assert source.look(ALL).todo == 3
-    assert source.claim({"a": [{"recording": 1}]}, 60) == {"a": [{"recording": 1}]}
+    assert source.claim({"a": [{"recording": 1}]}, 3600) == {"a": [{"recording": 1}]}
 
 
 def test_an_import_that_never_ends_is_given_up_and_the_next_table_is_served(
@@ -75,7 +75,7 @@ def test_a_jobs_table_with_a_coarser_key_is_warned_of_and_works(make_lab: Callab
     (warning,) = source.open()
     assert "piece" in warning
     (found,) = source.look(ALL).free
-    source.claim({"a": found}, 60)
+    source.claim({"a": found}, 3600)
     said = lab.run("a", found)
     assert "'done': 2" in said, said
     assert source.look(ALL).done == 2

@@ -117,7 +117,7 @@ def test_after_a_timeout_no_later_key_runs_even_if_the_code_of_a_key_swallowed_i
     monkeypatch.setattr(rq_transport, "ALARM_AFTER_S", 1)
     scene = make_scene(keys=3)
     scene.lab.behave(1, how)
-    manager = scene.manager(serial=3, job_timeout="1s")
+    manager = scene.manager(serial=3, job_timeout="5s")
     manager.cycle()
     scene.work()
     assert scene.lab.made == [1]
@@ -271,7 +271,7 @@ def test_a_manager_runs_until_nothing_is_left(make_scene: Callable[..., Scene]) 
     worker = scene.start_worker(burst=False)
     running = threading.Thread(target=manager.run, kwargs={"until_empty": True})
     running.start()
-    running.join(60)
+    running.join(120)
     assert not running.is_alive()
     assert worker.poll() is None
     assert scene.lab.done == [1, 2, 4, 5, 6, 7]

@@ -25,7 +25,7 @@ def test_with_the_mark_reserved_native_workers_leave_queued_keys_alone(make_lab:
     source = lab.source()
     assert source.migrate() == []
     assert source.look(ALL).todo == 5
-    source.claim({"a": [{"recording": 1}, {"recording": 2}]}, 60)
+    source.claim({"a": [{"recording": 1}, {"recording": 2}]}, 3600)
     assert source.look(ALL).queued == 2
     lab.python_does("import lab; lab.Trace().populate(reserve_jobs=True)")
     assert lab.made == [3, 4, 5]
@@ -71,12 +71,12 @@ def test_keys_of_texts_dates_uuids_and_decimals_are_made_and_their_errors_are_kn
     source.migrate()
     (found,) = source.look([Wanted("day < '2026-01-03' AND animal LIKE 'a%'", 10)]).free
     assert len(found) == 2
-    assert source.claim({"a": found}, 60) == {"a": found}
+    assert source.claim({"a": found}, 3600) == {"a": found}
     assert source.look(ALL).queued == 2
     said = lab.run("a", found)
     assert "'done': 2" in said, said
     (left,) = source.look(ALL).free
-    source.claim({"b": left}, 60)
+    source.claim({"b": left}, 3600)
     lab.behave(0, "kill")
     lab.run("b", left)
     assert source.release("b", on_lost="error", why="killed") == (0, 1)

@@ -27,9 +27,9 @@ def test_missing_keys_are_found_and_claimed_by_one_batch_each(lab: Lab) -> None:
     look = source.look([Wanted(None, 10)])
     assert (look.done, look.todo, look.queued) == (0, 25, 0)
     assert numbers(look.free[0]) == list(range(1, 11))
-    got = source.claim({"a": keys(1, 2, 3), "b": keys(4, 5)}, 60)
+    got = source.claim({"a": keys(1, 2, 3), "b": keys(4, 5)}, 3600)
     assert {token: sorted(numbers(found)) for token, found in got.items()} == {"a": [1, 2, 3], "b": [4, 5]}
-    assert other.claim({"c": keys(3, 4, 6)}, 60) == {"c": keys(6)}
+    assert other.claim({"c": keys(3, 4, 6)}, 3600) == {"c": keys(6)}
     look = other.look(ALL)
     assert (look.todo, look.queued, look.batches) == (25, 6, {"a": 3, "b": 2, "c": 1})
     assert numbers(look.free[0]) == list(range(7, 26))
@@ -49,14 +49,14 @@ def test_bins_are_evaluated_in_the_same_query_and_the_first_match_counts(lab: La
     assert len(evaluated) == 1
     look = source.look(bins[:2])
     assert (look.unbinned, look.todo) == (1, 28)
-    source.claim({"a": keys(103)}, 60)
+    source.claim({"a": keys(103)}, 3600)
     look = source.look(bins[:2])
     assert (look.unbinned, look.queued) == (0, 1)
 
 
 def test_a_released_batch_frees_its_keys_and_its_token_is_worth_nothing(lab: Lab) -> None:
     source = lab.source()
-    source.claim({"a": keys(1, 2, 3), "b": keys(4)}, 60)
+    source.claim({"a": keys(1, 2, 3), "b": keys(4)}, 3600)
     assert source.release("a", on_lost="error", why="it is gone") == (3, 0)
     look = source.look(ALL)
     assert (look.queued, look.batches) == (1, {"b": 1})
@@ -71,13 +71,13 @@ def test_a_lease_expires_by_itself_and_the_batch_does_not_start(lab: Lab) -> Non
     look = source.look(ALL)
     assert (look.queued, numbers(look.free[0])[:2]) == (0, [1, 2])
     assert "'skipped': 2" in lab.run("a", keys(1, 2))
-    assert source.claim({"b": keys(1, 2)}, 60) == {"b": keys(1, 2)}
+    assert source.claim({"b": keys(1, 2)}, 3600) == {"b": keys(1, 2)}
     assert lab.made == []
 
 
 def test_a_batch_makes_its_keys_each_once_and_leaves_nothing_in_the_ledger(lab: Lab) -> None:
     source = lab.source()
-    source.claim({"a": keys(1, 2, 3)}, 60)
+    source.claim({"a": keys(1, 2, 3)}, 3600)
     assert "'done': 3" in lab.run("a", keys(1, 2, 3))
     assert "'skipped': 3" in lab.run("a", keys(1, 2, 3))
     assert lab.made == [1, 2, 3]
@@ -90,7 +90,7 @@ def test_a_key_costs_two_statements_of_the_ledger_whatever_the_size_of_its_batch
     source = lab.source()
     counts = []
     for token, numbered in (("a", keys(1, 2)), ("b", keys(*range(3, 13)))):
-        source.claim({token: numbered}, 60)
+        source.claim({token: numbered}, 3600)
         before = lab.server.mark()
         assert f"'done': {len(numbered)}" in lab.run(token, numbered)
         found = [text for text in lab.server.statements(before) if text.startswith(("UPDATE", "DELETE"))]
@@ -104,7 +104,7 @@ def test_a_raising_key_is_an_error_with_message_and_stack_and_the_others_are_don
     lab.behave(2, "raise")
     lab.behave(3, "exit")
     source = lab.source()
-    source.claim({"a": keys(1, 2, 3, 4)}, 60)
+    source.claim({"a": keys(1, 2, 3, 4)}, 3600)
     said = lab.run("a", keys(1, 2, 3, 4))
     assert "'done': 2" in said, said
     assert "'error': 2" in said
@@ -116,20 +116,20 @@ def test_a_raising_key_is_an_error_with_message_and_stack_and_the_others_are_don
     look = source.look(ALL)
     assert (look.errors, look.todo) == (2, 23)
     assert not {2, 3} & set(numbers(look.free[0]))
-    assert source.claim({"b": keys(2, 3)}, 60) == {"b": []}
+    assert source.claim({"b": keys(2, 3)}, 3600) == {"b": []}
 
 
 def test_a_batch_that_is_told_to_end_settles_its_key_and_frees_the_others(lab: Lab) -> None:
     lab.behave(2, "term")
     source = lab.source()
-    source.claim({"a": keys(1, 2, 3)}, 60)
+    source.claim({"a": keys(1, 2, 3)}, 3600)
     assert "BatchFailed" in lab.run("a", keys(1, 2, 3))
     assert lab.made == [1, 2]
     assert lab.done == [1]
     assert "signal 15" in lab.errors[2][0]
     look = source.look(ALL)
     assert (look.queued, look.running, numbers(look.free[0])[0]) == (0, 0, 3)
-    source.claim({"b": keys(3)}, 60)
+    source.claim({"b": keys(3)}, 3600)
     lab.behave(3, "term")
     lab.run("b", keys(3), on_timeout="release")
     assert numbers(source.look(ALL).free[0])[0] == 3
@@ -140,7 +140,7 @@ def test_a_killed_child_leaves_the_table_unchanged_and_its_keys_are_settled(lab:
     """Case 6, after the transport has said that the batch is dead."""
     lab.behave(2, "kill")
     source = lab.source()
-    source.claim({"a": keys(1, 2, 3)}, 60)
+    source.claim({"a": keys(1, 2, 3)}, 3600)
     lab.run("a", keys(1, 2, 3))
     look = source.look(ALL)
     assert (look.done, look.running, look.queued) == (1, 1, 1)
@@ -157,7 +157,7 @@ def test_the_key_of_a_killed_child_may_be_tried_again_so_often(lab: Lab) -> None
     source.close()
     for attempt, outcome in enumerate([(1, 0), (0, 1)]):
         token = f"t{attempt}"
-        assert source.claim({token: keys(1)}, 60) == {token: keys(1)}
+        assert source.claim({token: keys(1)}, 3600) == {token: keys(1)}
         lab.run(token, keys(1), attempts=2)
         assert source.release(token, on_lost="release", why="killed") == outcome
     assert lab.made == [1, 1]
@@ -169,7 +169,7 @@ def test_a_deadlock_releases_its_key_three_times_and_is_an_error_then(lab: Lab) 
     source = lab.source()
     said = []
     for attempt in range(3):
-        source.claim({f"t{attempt}": keys(1, attempt + 2)}, 60)
+        source.claim({f"t{attempt}": keys(1, attempt + 2)}, 3600)
         said.append(lab.run(f"t{attempt}", keys(1, attempt + 2)))
     assert ["'released': 1" in each for each in said] == [True, True, False], said
     assert all("'done': 1" in each for each in said)
@@ -179,13 +179,13 @@ def test_a_deadlock_releases_its_key_three_times_and_is_an_error_then(lab: Lab) 
 def test_a_connection_that_is_cut_in_a_transaction_costs_a_try_and_no_error(lab: Lab) -> None:
     lab.behave(2, "cut")
     source = lab.source()
-    source.claim({"a": keys(1, 2, 3)}, 60)
+    source.claim({"a": keys(1, 2, 3)}, 3600)
     said = lab.run("a", keys(1, 2, 3))
     assert "'done': 2" in said, said
     assert "'released': 1" in said
     assert lab.done == [1, 3]
     assert lab.errors == {}
-    source.claim({"b": keys(2)}, 60)
+    source.claim({"b": keys(2)}, 3600)
     assert "'done': 1" in lab.run("b", keys(2))
     assert lab.made == [1, 2, 3, 2]
 
@@ -198,7 +198,7 @@ def test_those_who_claim_at_once_get_each_key_once(lab: Lab) -> None:
     def claim(number: int) -> None:
         token = f"t{number}"
         try:
-            got.append(sources[number].claim({token: wanted}, 60)[token])
+            got.append(sources[number].claim({token: wanted}, 3600)[token])
         except TableFailed as error:
             # A deadlock of the claims: this one got nothing, and says so.
             assert error.kind == "database"
@@ -215,7 +215,7 @@ def test_those_who_claim_at_once_get_each_key_once(lab: Lab) -> None:
 
 def test_after_the_time_limit_no_later_key_runs_and_those_are_free(lab: Lab) -> None:
     source = lab.source()
-    source.claim({"a": keys(1, 2)}, 60)
+    source.claim({"a": keys(1, 2)}, 3600)
     said = lab.run("a", keys(1, 2), job_timeout=0)
     assert "BatchFailed" in said
     assert lab.made == []
@@ -251,7 +251,7 @@ def test_ten_thousand_keys_take_at_most_fifty_statements(lab: Lab) -> None:
     before = lab.server.mark()
     found = source.look([Wanted(None, 10000)]).free[0]
     batches = {f"t{start}": found[start : start + 1000] for start in range(0, len(found), 1000)}
-    got = source.claim(batches, 60)
+    got = source.claim(batches, 3600)
     assert sum(map(len, got.values())) == 10000
     assert len(lab.server.statements(before)) <= 50
 
