@@ -52,7 +52,7 @@ class Servers:
 
     def stop(self) -> None:
         for server in self._running.values():
-            server.stop()
+            server.discard()
         shutil.rmtree(self.home)
 
 

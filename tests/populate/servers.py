@@ -75,6 +75,14 @@ class Server:
             self.process.wait()
         self.process = None
 
+    def discard(self) -> None:
+        """End it at once; what it kept is not needed any more."""
+        if self.process is not None:
+            # PostgreSQL has children, which it ends in this way only.
+            self.process.send_signal(signal.SIGQUIT if self.user == "postgres" else signal.SIGKILL)
+            self.process.wait(_PATIENCE_S)
+            self.process = None
+
     def mark(self) -> int:
         """Where the log of statements ends now."""
         return self.log.stat().st_size if self.log.exists() else 0

@@ -307,6 +307,14 @@ def test_the_command_checks_migrates_runs_and_shows_the_status(make_scene: Calla
     assert scene.lab.done == [1, 2, 3, 4]
 
 
+def test_the_command_check_tries_the_conditions_of_bins(make_scene: Callable[..., Scene]) -> None:
+    scene = make_scene(keys=3)
+    scene.write(bins=[{"where": "hours > 5"}])
+    assert "3 missing keys are in no bin" in typed("check", str(scene.file)).stderr
+    scene.write(bins=[{"where": "days > 5"}, {"queue": "other"}])
+    assert "days" in typed("check", str(scene.file), expected=1).stderr
+
+
 def test_sigterm_ends_the_manager_after_its_cycle(make_scene: Callable[..., Scene]) -> None:
     scene = make_scene()
     port = free_port()

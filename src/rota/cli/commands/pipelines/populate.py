@@ -13,8 +13,10 @@ from rota.cli.render.printing import print_err, print_out
 from rota.errors import NoManager, RotaError
 
 if TYPE_CHECKING:
+    from rota.populate.config.configuration import Table
     from rota.populate.config.file import ConfigurationFile
     from rota.populate.loop.cycles import Manager
+    from rota.populate.source.base import Source
 
 _PATIENCE_S = 10
 
@@ -95,7 +97,7 @@ def check(call: Invocation, file: str) -> int:
     sources = Sources(configuration.current, configuration.directory)
     try:
         for table, source in sources:
-            found["tables"][table.name] = _checked(source.open)
+            found["tables"][table.name] = _checked(table, source)
     finally:
         sources.close()
     try:
@@ -108,11 +110,18 @@ def check(call: Invocation, file: str) -> int:
     return _shown(call, found)
 
 
-def _checked(ask: Any) -> dict[str, Any]:
+def _checked(table: Table, source: Source) -> dict[str, Any]:
+    """The table is imported, and asked once with the conditions of its bins."""
+    from rota.populate.source.base import Wanted
+
     try:
-        return {"warnings": ask(), "error": None}
+        warnings = list(source.open())
+        look = source.look([Wanted(each.where, 0) for each in table.bins])
     except RotaError as error:
         return {"warnings": [], "error": error.text}
+    if look.unbinned:
+        warnings.append(f"{look.unbinned} missing keys are in no bin")
+    return {"warnings": warnings, "error": None}
 
 
 def _shown(call: Invocation, found: dict[str, Any]) -> int:
