@@ -48,6 +48,7 @@ class Servers:
             made = {"mariadb": MariaDb, "postgresql": PostgreSql, "redis": Redis}[name](self.home / name)
             self._running[name] = made
             made.start()
+        self._running[name].check()
         return self._running[name]
 
     def stop(self) -> None:

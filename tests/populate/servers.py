@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -15,9 +17,12 @@ _PATIENCE_S = 60
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """Below those that connections get, which come and go between this question and the start of a server."""
+    while True:
+        port = random.randint(15000, 32000)
+        with socket.socket() as tried, contextlib.suppress(OSError):
+            tried.bind(("127.0.0.1", port))
+            return port
 
 
 def _needed(command: str, package: str, *places: str) -> str:
@@ -39,12 +44,14 @@ class Server:
 
     def as_user(self) -> dict[str, object]:
         """How `subprocess` makes it the server's own process."""
+        # Two that begin at once would find each other's temporary tables.
+        env = {**os.environ, "TMPDIR": str(self.home)}
         if os.getuid() != 0:
-            return {}
+            return {"env": env}
         entry = pwd.getpwnam(self.user)
         for path in [self.home, *self.home.rglob("*")]:
             os.chown(path, entry.pw_uid, entry.pw_gid)
-        return {"user": self.user, "group": entry.pw_gid, "extra_groups": []}
+        return {"user": self.user, "group": entry.pw_gid, "extra_groups": [], "env": env}
 
     def command(self) -> list[str]:
         raise NotImplementedError
@@ -59,6 +66,10 @@ class Server:
             assert self.process.poll() is None, (self.home / "output").read_text()
             assert time.monotonic() < deadline, (self.home / "output").read_text()
             time.sleep(0.02)
+
+    def check(self) -> None:
+        """That it still runs."""
+        assert self.process is None or self.process.poll() is None, (self.home / "output").read_text()[-3000:]
 
     def answers(self) -> bool:
         with socket.socket() as tried:
@@ -99,7 +110,7 @@ class MariaDb(Server):
         self.daemon = _needed("mariadbd", "mariadb-server")
         install = _needed("mariadb-install-db", "mariadb-server")
         options = ["--skip-test-db", "--auth-root-authentication-method=normal"]
-        names = ["--no-defaults", f"--datadir={home}/data", "--user=mysql"]
+        names = ["--no-defaults", f"--datadir={home}/data", f"--tmpdir={home}", "--user=mysql"]
         done = subprocess.run(
             [install, *names, *options], check=False, capture_output=True, text=True, **self.as_user()
         )  # type: ignore[call-overload]
