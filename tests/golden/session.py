@@ -132,6 +132,7 @@ NEWER = {
     *("gang show", "gang wait", "machine-group list", "machine-group remove", "machine-group set"),
     *("node ready", "node reserve", "node return"),
     *("pipeline list", "pipeline pause", "pipeline resume", "pipeline retry", "pipeline run", "pipeline show"),
+    *("populate check", "populate migrate", "populate run", "populate status"),
 }
 
 

@@ -71,6 +71,7 @@ COMMANDS: Final = {
     "machine-group": "rota.cli.commands.site.machine_group:machine_group",
     "pipeline": "rota.cli.commands.pipelines.pipeline:pipeline",
     "pool": "rota.cli.commands.site.pool:pool",
+    "populate": "rota.cli.commands.pipelines.populate:populate",
     "resource": "rota.cli.commands.site.resource:resource",
     "property": "rota.cli.commands.site.property:property_",
     "queue": "rota.cli.commands.site.queue:queue",
