@@ -13,6 +13,8 @@ from rota.wire.reports import Report
 
 #: Outcomes in one report: keeps frames far below what the manager accepts.
 MOST_ENDED = 4096
+#: The same of what calls of functions left, in bytes.
+_MOST_BULK = 8 << 20
 
 
 class Outbox:
@@ -33,6 +35,7 @@ class Outbox:
         self.shut: list[LeaseRef] = []
         self.unfit: str | None = None  #: news about this host: see `Report.unfit`
         self.unacked: dict[Key, Finished] = {}  #: ended, and not known to be on the manager's disk
+        self.bulk = 0  #: bytes that calls of functions have left, in what is not reported yet
         self.careful = False  #: a report was refused: ends are reported one by one until all are acknowledged
 
     def __bool__(self) -> bool:
@@ -63,6 +66,8 @@ class Outbox:
         if self.careful:
             most = 1
         ended, more = self.ended, []
+        if self.bulk:
+            most = min(most, self._fitting(ended))
         if len(ended) > most:
             ended, more = ended[:most], ended[most:]
         # What began and ended meanwhile is reported only once, as ended.
@@ -84,6 +89,17 @@ class Outbox:
             self.paused, self.opened, self.shut = [], [], []
         self.unfit = None
         return frame
+
+    def _fitting(self, ended: list[Finished]) -> int:
+        """How many of these ends, at least one, go into one report with what they left."""
+        size = 0
+        for place, finished in enumerate(ended):
+            size += (own := bulk_of(finished.outcome))
+            if size > _MOST_BULK and place:
+                return place
+            self.bulk -= own
+        self.bulk = 0
+        return len(ended)
 
     def unacknowledged(self) -> list[bytes]:
         """The frames to repeat on a new connection, oldest first."""
@@ -111,6 +127,14 @@ class Outbox:
         if not self.unacked:
             self.careful = False
         return outcomes
+
+
+def bulk_of(outcome: Outcome) -> int:
+    """Bytes that the call of a function has left, about."""
+    left = outcome.returned
+    if left is None:
+        return 0
+    return len(left.value) * 4 + (0 if left.error is None else 4 * len(left.error.traceback + left.error.message))
 
 
 def plainer(finished: Finished) -> Finished:
