@@ -275,6 +275,7 @@ class Template:
 
     def __init__(self, descriptor: int) -> None:
         self.control = socket.socket(fileno=out_of_the_way(descriptor))
+        self.directory = identity(b".")
         self.files: Words = {}
         self.size = 0
 
@@ -295,11 +296,13 @@ class Template:
 
     def prepare(self, module: str) -> None:
         signal.setitimer(signal.ITIMER_REAL, IMPORT_S)  # whoever hangs in an import is killed
+        self.end_with_the_other_end(True)
         try:
             load(module)
         except BaseException:
             self.leave("import")  # a call in an interpreter of its own says what is wrong
         signal.setitimer(signal.ITIMER_REAL, 0)
+        self.end_with_the_other_end(False)
         if threading.active_count() > 1:
             self.leave("threads")
         for stream in (sys.stdout, sys.stderr):
@@ -313,6 +316,13 @@ class Template:
         self.size = resident()
         self.tell(ready=True)
 
+    def end_with_the_other_end(self, on: bool) -> None:
+        """Be killed (by SIGIO) when the other end of the socket is closed, whatever is executed here then."""
+        descriptor = self.control.fileno()
+        flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
+        fcntl.fcntl(descriptor, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | os.O_ASYNC if on else flags & ~os.O_ASYNC)
+
     def leave(self, why: str) -> typing.NoReturn:
         self.tell(why=why)
         os._exit(0)
@@ -323,7 +333,8 @@ class Template:
         if len(head) < 4:
             os._exit(0)
         settings = json.loads(self.receive(*struct.unpack("!I", head)))
-        if any(stamp(path) != known for path, known in self.files.items()):
+        moved = identity(os.fsencode(settings["cwd"])) != self.directory
+        if moved or any(stamp(path) != known for path, known in self.files.items()):
             self.leave("changed")
         if resident() > self.size + max(self.size // 2, GROWTH_BYTES):
             self.leave("large")
@@ -370,11 +381,6 @@ class Template:
                 os._exit(0)  # nobody knows of it
             os.close(go)
         except BaseException:
-            os._exit(127)
-        try:
-            os.chdir(os.fsencode(settings["cwd"]))
-        except OSError as error:
-            printed(f"cannot change to directory {settings['cwd']}: {error.strerror}\n")
             os._exit(127)
         return fds[3]
 
@@ -431,6 +437,15 @@ def stamp(path: str) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return seen.st_mtime_ns, seen.st_size, seen.st_ino
+
+
+def identity(directory: bytes) -> tuple[int, int] | None:
+    """Which directory it is, whatever its path is now."""
+    try:
+        seen = os.stat(directory)
+    except OSError:
+        return None
+    return seen.st_dev, seen.st_ino
 
 
 def resident() -> int:

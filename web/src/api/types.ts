@@ -159,6 +159,22 @@ export interface BytesView {
   used: number | null;
 }
 
+/** The call of a Python function. Its arguments are values of JSON. */
+export interface Call {
+  call: string;
+  args?: unknown[];
+  kwargs?: Record<string, unknown>;
+  python?: string;
+}
+
+/** What the call of a function returned. `error` says why a call that has ended has no result: the type of an exception with its message and traceback, or a reason code. */
+export interface CallResult {
+  id: number;
+  state: string;
+  result: unknown;
+  error: ErrorView | null;
+}
+
 /** What blocks a job from starting, or from starting earlier: `job`, `walltime`, `quota` … */
 export interface CauseView {
   kind: string;
@@ -199,6 +215,13 @@ export interface ElementView {
 /** The body of every answer that is not a success. */
 export interface ErrorBody {
   error: Problem;
+}
+
+/** Why a call has no result: the type of an exception with its message and traceback, or a reason code. */
+export interface ErrorView {
+  type: string;
+  message: string;
+  traceback: string;
 }
 
 /** The weights of the parts of karma, and how fast past use decays. */
@@ -381,7 +404,7 @@ export interface JobPage {
 export interface JobView {
   id: number;
   key: string;
-  cmd: string | string[];
+  cmd: string | string[] | Call;
   cwd: string | null;
   name: string;
   group: string;

@@ -145,7 +145,7 @@ class Questions:
                 return await self._node(host)
             case m.GetResults(_, jobs):
                 user = peer.user if restricted(peer) else None
-                return await read(lambda: results.results(self._store, jobs, user=user))
+                return await read(lambda: results.results(self._store, world, jobs, user=user))
             case m.ReadOutput():
                 return await self._output(peer, ask)
         raise Bug(f"{type(ask).__name__} may be sent, but nothing answers it")

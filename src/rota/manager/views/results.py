@@ -7,9 +7,11 @@ from typing import Final
 import msgspec
 
 from rota.core.jobs.command import Call
+from rota.core.jobs.job import Job
 from rota.core.jobs.outcome import Returned
 from rota.core.states import TERMINAL, State
 from rota.core.stored import StoredJob
+from rota.core.world import World
 from rota.errors import BadInput, NotFound
 from rota.store.base import Store
 from rota.wire.results import ErrorView, ResultView
@@ -22,7 +24,7 @@ _MOST_JOBS: Final = 10_000
 _returned = msgspec.json.Decoder(Returned)
 
 
-def results(store: Store, ids: list[int], *, user: str | None) -> list[ResultView]:
+def results(store: Store, world: World, ids: list[int], *, user: str | None) -> list[ResultView]:
     """The results of the first of these jobs, as many as fit. `user`: whose they must be; None: anybody's.
 
     Raises `NotFound`, or `BadInput` for a job that is no call.
@@ -34,7 +36,7 @@ def results(store: Store, ids: list[int], *, user: str | None) -> list[ResultVie
         jobs = {job.id: job for job in store.jobs(some)}
         left = store.returned(some)
         for id in some:
-            view = _view(id, jobs.get(id), left.get(id), user=user)
+            view = _view(id, jobs.get(id), left.get(id), live=world.jobs.get(id), user=user)
             size += 200 + len(view.result or "") + (0 if view.error is None else len(view.error.traceback))
             if size > _MOST_BYTES and found:
                 return found
@@ -42,13 +44,16 @@ def results(store: Store, ids: list[int], *, user: str | None) -> list[ResultVie
     return found
 
 
-def _view(id: int, job: StoredJob | None, left: tuple[int, str] | None, *, user: str | None) -> ResultView:
+def _view(
+    id: int, job: StoredJob | None, left: tuple[int, str] | None, *, live: Job | None, user: str | None
+) -> ResultView:
     if job is None or (user is not None and job.user != user):
         raise NotFound(f"there is no job {id}", hint="list them with 'rota jobs'")
     if not isinstance(job.cmd, Call):
         raise BadInput(f"job {id} is no call of a function", hint=f"see what it printed: rota logs {id}")
     state = State(job.state)
     if state not in TERMINAL:
+        state = state if live is None or live.state in TERMINAL else live.state
         return ResultView(id, state.label, None, None, job.attempt)
     told = Returned()
     if left is not None and left[0] == job.attempt:

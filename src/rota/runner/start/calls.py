@@ -20,6 +20,7 @@ from rota.launcher.forks import FILE
 from rota.launcher.variables import Variables
 from rota.runner.log import say
 from rota.runner.start.hook_process import TEMPLATE, Script
+from rota.runner.start.own_variables import OF_ONE_JOB
 from rota.runner.task import Task
 
 DEFAULT_PYTHON: Final = b"python3"
@@ -104,7 +105,7 @@ class Calls:
         known.later = time.monotonic() + _AGAIN_AFTER_S
         words = words_of_call(call, b"serve", call.module.encode("utf-8", "surrogateescape"))
         # It is no process of any job: nothing of one may be in its environment.
-        entries = [entry for entry in task.env.entries() if not entry.startswith(b"ROTA_")]
+        entries = [entry for entry in task.env.entries() if entry.partition(b"=")[0] not in OF_ONE_JOB]
         variables = Variables(entries, task.env.path)
         order = StartOrder(_NO_LEASE, "template", words, variables, task.env.cwd, Discarded(), template=True)
         try:

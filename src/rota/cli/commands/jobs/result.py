@@ -34,7 +34,9 @@ def result(call: Invocation, id: str) -> int:
         return status
     if found.error is not None:
         error = found.error
-        print_err(error.traceback.rstrip() or harmless(f"{error.type}: {error.message}".removesuffix(": ")))
+        text = error.traceback.rstrip() or f"{error.type}: {error.message}".removesuffix(": ")
+        for line in text.split("\n"):
+            print_err(harmless(line))
     elif found.result is not None:
         print_out(found.result)
     else:
