@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from importlib.resources import as_file, files
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -13,6 +13,8 @@ from rota.core.jobs.command import Call
 from rota.errors import BadInput
 
 _PATIENCE_S: Final = 60.0
+#: What executes calls (which is never imported here).
+_TEMPLATE: Final = Path(__file__).parents[1] / "launcher" / "template.py"
 
 
 class _Told(msgspec.Struct):
@@ -23,11 +25,11 @@ class _Told(msgspec.Struct):
 def check_here(call: Call) -> None:
     """Raise `BadInput` if the function cannot be imported here, or does not take these arguments."""
     python = call.python or "python3"
-    request = msgspec.json.encode({"call": call.call, "args": call.args, "kwargs": call.kwargs})
-    with as_file(files("rota.launcher").joinpath("template.py")) as template, _file(request) as file:
+    request = msgspec.json.encode(call)
+    with _file(request) as file:
         try:
             done = subprocess.run(
-                [python, str(template), "check", str(file.fileno())],
+                [python, str(_TEMPLATE), "check", str(file.fileno())],
                 pass_fds=[file.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import msgspec
 
 from rota.client.calls import Call, job_id
+from rota.errors import CallFailed
 from rota.wire.results import ErrorView, GetResults, ResultView
 
 
@@ -30,7 +32,27 @@ def as_json(view: ResultView) -> bytes:
 
 
 def value_of(view: ResultView) -> Any:
-    """The result as a Python value."""
+    """The result as a Python value. For a call that failed it raises: an exception of the builtin type that the
+    function raised, caused by a `CallFailed` with the traceback; else the `CallFailed`."""
+    if view.error is not None:
+        raise failure(view.id, view.error)
     import json  # numbers of any size
 
     return None if view.result is None else json.loads(view.result)
+
+
+def failure(job: int, error: ErrorView) -> Exception:
+    """The exception to raise for a call that failed."""
+    what = f"{error.type}: {error.message}" if error.message else error.type
+    failed = CallFailed(
+        f"the call failed (job {job}): {what}", job=job, type=error.type, traceback=error.traceback
+    )
+    kind = getattr(builtins, error.type, None)
+    if not (isinstance(kind, type) and issubclass(kind, Exception)):
+        return failed
+    try:
+        own: Exception = kind(error.message)
+    except Exception:  # it wants other arguments than a message
+        return failed
+    own.__cause__ = failed
+    return own

@@ -190,21 +190,28 @@ def execute(request: Words, *, check: bool, about: Words) -> bytes:
         raise Failure("import", error) from None
     if not about["warm"] and threading.active_count() > 1:
         about["note"] = "its module starts threads when it is imported, so each call has an interpreter of its own"
+    each = request.get("each", False)
+    values = []
     try:
-        args, kwargs, about["typed"] = bound(function, request.get("args", []), request.get("kwargs", {}))
-        if check:
-            return b"null"
-        value = function(*args, **kwargs)
-        if inspect.iscoroutine(value):
-            import asyncio
-
-            value = asyncio.run(value)
+        for given in request.get("args", []) if each else [request.get("args", [])]:
+            args, kwargs, about["typed"] = bound(function, given, request.get("kwargs", {}))
+            if not check:
+                values.append(called(function, args, kwargs))
     except BaseException as error:
         raise Failure("exception", error) from None
     try:
-        return text_of(value)
+        return b"null" if check else text_of(values if each else values[0])
     except BaseException as error:
         raise Failure("result", error) from None
+
+
+def called(function: typing.Any, args: Args, kwargs: Words) -> typing.Any:
+    value = function(*args, **kwargs)
+    if inspect.iscoroutine(value):
+        import asyncio
+
+        value = asyncio.run(value)
+    return value
 
 
 def story_of(error: BaseException) -> str:

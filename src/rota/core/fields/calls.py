@@ -29,7 +29,13 @@ def take_call(fields: dict[str, object], *, text: bool = False) -> Call:
     """
     given = {name: fields.pop(name) for name in CALL_FIELDS if name in fields}
     values: dict[str, Any] = {}
-    for name, check in (("call", check_function), ("args", _args), ("kwargs", _kwargs), ("python", _python)):
+    for name, check in (
+        ("call", check_function),
+        ("args", _args),
+        ("kwargs", _kwargs),
+        ("python", _python),
+        ("each", _each),
+    ):
         value = given.get(name)
         try:
             if value is not None or name == "call":
@@ -37,6 +43,8 @@ def take_call(fields: dict[str, object], *, text: bool = False) -> Call:
         except BadInput as error:
             raise error.at(field=name, label=f"--{name}" if text else "") from None
     call = Call(**values)
+    if call.each and not all(isinstance(arguments, list) for arguments in call.args):
+        raise BadInput("must be a list of lists, with 'each'", hint="write it like [[1], [2]]").at(field="args")
     if length(call) * 4 > MAX_COMMAND and (size := len(msgspec.json.encode(call))) > MAX_COMMAND:
         too_long = BadInput(
             f"the call with its arguments has {size:,} bytes of JSON, at most {MAX_COMMAND:,} are allowed",
@@ -61,6 +69,12 @@ def _kwargs(value: object) -> dict[str, Any]:
             raise BadInput(f"{shown(str(key))!r} is no name of an argument", hint='write it like {"k": 3}')
     found: dict[str, Any] = plain(value)
     return found
+
+
+def _each(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise BadInput(f"must be true or false, not {kind(value)}")
+    return value
 
 
 def _python(value: object) -> str:

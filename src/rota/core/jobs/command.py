@@ -4,7 +4,7 @@
 |---|---|---|---|
 | text for `/bin/sh -c` | a text | as it is | `s` |
 | arguments to execute directly | a list of texts | a mark, then a JSON array | `l` |
-| the call of a Python function | a `Call`, an object in messages and JSON | a mark, then a JSON object | `c` |
+| call of a Python function | a `Call`, an object in messages and JSON | a mark, then a JSON object | `c`, `e` |
 
 The form is the tag, so the commonest kind costs one text and nothing else. Functions end with `assert_never`, so
 the type checker refuses each that forgets a kind. Besides this module, only what starts commands and what finds
@@ -25,6 +25,7 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     python: str = ""  #: the interpreter; empty: the `python3` that the job finds
+    each: bool = False  #: `args` are lists of arguments: call it once with each; the result is the list of results
 
     @property
     def module(self) -> str:
@@ -79,7 +80,7 @@ def identity_bytes(cmd: Command, n: int) -> bytes:
         # Keyword arguments have no order; that of the keys in a value is part of it.
         named = dict(sorted(cmd.kwargs.items()))
         parts = cmd.call.encode(), msgspec.json.encode(cmd.args), msgspec.json.encode(named), cmd.python.encode()
-        return b"c%d\0" % n + _SEPARATOR.join(parts)
+        return b"%s%d\0" % (b"e" if cmd.each else b"c", n) + _SEPARATOR.join(parts)
     assert_never(cmd)
 
 
@@ -109,6 +110,8 @@ def one_line(cmd: Command) -> str:
 def call_text(cmd: Call) -> str:
     """A call as it would be written, with its arguments as JSON: `module:function(1, "a", k=3)`."""
     named = [f"{name}={_json(value)}" for name, value in cmd.kwargs.items()]
+    if cmd.each:
+        return f"{cmd.call}({', '.join(['*each', *named])} for each in {_json(cmd.args)})"
     return f"{cmd.call}({', '.join([*map(_json, cmd.args), *named])})"
 
 

@@ -42,7 +42,7 @@ def words_of_call(call: Call, *mode: bytes) -> tuple[bytes | None, list[bytes]]:
 
 def request_of(call: Call) -> bytes:
     """What the file of a call has in the beginning; its outcome follows."""
-    return msgspec.json.encode({"call": call.call, "args": call.args, "kwargs": call.kwargs})
+    return msgspec.json.encode(call)
 
 
 class Known:
