@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -39,9 +40,12 @@ class CallFuture(futures.Future[T]):
 
     def cancel(self) -> bool:
         """Cancel the call. False: it has ended."""
+        before = self.cancelled()
         if not super().cancel():
             return False
-        self._executor._cancelled(self)
+        if not before:
+            self.set_running_or_notify_cancel()  # tells those that wait for it
+            self._executor._cancelled(self)
         return True
 
 
@@ -66,7 +70,7 @@ class Executor(futures.Executor):
         """`fields` are those of all its jobs, such as `cpus`, `mem`, `retries`, `group` (default of retries: 0). A
         manager is started if there is none. Raises `RotaError`."""
         submission.base_wanted({name: value for name, value in fields.items() if name != "python"})
-        self._fields = {"retries": 0, **fields}
+        self._fields = {"python": sys.executable, "retries": 0, **fields}
         self._open: set[CallFuture[Any]] = set()
         self._lock = threading.Condition()
         self._shut = False
@@ -188,11 +192,12 @@ class Executor(futures.Executor):
             self._loop.call_soon_threadsafe(self._begin, self._kill(future.job))
 
     def _fail(self, future: CallFuture[Any], error: BaseException) -> None:
-        if not future.cancelled():
-            if isinstance(error, futures.CancelledError):
-                future.cancel()
-            else:
-                future.set_exception(error)
+        if isinstance(error, futures.CancelledError):
+            future.cancel()
+        try:
+            future.set_exception(error)
+        except futures.InvalidStateError:
+            pass  # it was cancelled
         self._forget(future)
 
     def _forget(self, future: CallFuture[Any]) -> None:
@@ -285,12 +290,13 @@ class Executor(futures.Executor):
             self._set(future, view)
 
     def _set(self, future: CallFuture[Any], view: ResultView) -> None:
-        if not future.set_running_or_notify_cancel():
-            return
-        if view.error is not None:
-            future.set_exception(failure(view.id, view.error))
-        else:
-            future.set_result(value_of(view))
+        try:
+            if view.error is not None:
+                future.set_exception(failure(view.id, view.error))
+            else:
+                future.set_result(value_of(view))
+        except futures.InvalidStateError:
+            pass  # it has just been cancelled
         self._forget(future)
 
     async def _kill(self, job: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import msgspec
 
-from rota.core.fields.calls import plain
+from rota.core.fields.calls import check_function, plain
 from rota.errors import BadInput
 
 P = ParamSpec("P")
@@ -52,7 +52,7 @@ def entry_of(
     """The fields of a job that makes this call. Raises `BadInput`."""
     fields: dict[str, Any] = {}
     if isinstance(function, str):
-        name = function
+        name = check_function(function)
     else:
         if isinstance(function, Job):
             fields |= function.fields
@@ -65,7 +65,7 @@ def entry_of(
         fields["kwargs"] = plain(dict(kwargs))
     except BadInput as error:
         raise error.at(field="args", label=f"{name}: an argument") from None
-    fields |= {"call": name, "python": sys.executable}
+    fields["call"] = name
     return fields | ({"each": True} if each else {})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from rota.client import submission
@@ -22,7 +23,7 @@ class CallOperations(JobOperations, WatchOperations):
 
             await manager.call("math:hypot", 3, 4)
         """
-        entry = {"retries": 0} | entry_of(function, args, kwargs)
+        entry = {"retries": 0, "python": sys.executable} | entry_of(function, args, kwargs)
         batches, _ = submission.prepare([entry], {}, check=False)
         added = await self.submit(submission.new_id(), batches, AddOptions(fresh=True))
         (job,) = added.added
