@@ -165,6 +165,7 @@ export interface Call {
   args?: unknown[];
   kwargs?: Record<string, unknown>;
   python?: string;
+  each?: boolean;
 }
 
 /** What the call of a function returned. `error` says why a call that has ended has no result: the type of an exception with its message and traceback, or a reason code. */

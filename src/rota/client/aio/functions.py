@@ -8,6 +8,7 @@ from typing import Any
 from rota.client import submission
 from rota.client.aio.jobs import JobOperations
 from rota.client.aio.watching import WatchOperations
+from rota.client.calls import Call
 from rota.client.functions import entry_of
 from rota.client.results import value_of
 from rota.client.session import AddOptions
@@ -23,6 +24,8 @@ class CallOperations(JobOperations, WatchOperations):
 
             await manager.call("math:hypot", 3, 4)
         """
+        if isinstance(function, Call):  # `ask`, by its older name
+            return await self.ask(function)
         entry = {"retries": 0, "python": sys.executable} | entry_of(function, args, kwargs)
         batches, _ = submission.prepare([entry], {}, check=False)
         added = await self.submit(submission.new_id(), batches, AddOptions(fresh=True))

@@ -111,7 +111,7 @@ def call_text(cmd: Call) -> str:
     """A call as it would be written, with its arguments as JSON: `module:function(1, "a", k=3)`."""
     named = [f"{name}={_json(value)}" for name, value in cmd.kwargs.items()]
     if cmd.each:
-        return f"{cmd.call}({', '.join(['*each', *named])} for each in {_json(cmd.args)})"
+        return f"{cmd.call}({', '.join(['*each', *named])}) for each in {_json(cmd.args)}"
     return f"{cmd.call}({', '.join([*map(_json, cmd.args), *named])})"
 
 

@@ -48,7 +48,7 @@ def show(call: Invocation, id: str) -> int:
     return 0
 
 
-def _card(job: JobView, result: ResultView | None) -> SafeText:
+def _card(job: JobView, result: ResultView | None = None) -> SafeText:
     from rota.cli.commands.jobs.output_paths import output_file
     from rota.cli.render.job_text import types_text
     from rota.cli.render.text import block, coloured, command_text, harmless, paint
