@@ -27,7 +27,9 @@ def request_file(request: bytes) -> int:
     """A file without a name that has this content. Raises `OSError`."""
     fd = os.memfd_create("call", os.MFD_CLOEXEC)
     try:
-        os.write(fd, request)
+        while request:  # a single write takes 2 GiB, or less after a signal
+            request = request[os.write(fd, request) :]
+        os.lseek(fd, 0, os.SEEK_SET)
     except BaseException:
         os.close(fd)
         raise

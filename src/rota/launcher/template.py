@@ -303,6 +303,11 @@ class Template:
         signal.setitimer(signal.ITIMER_REAL, IMPORT_S)  # whoever hangs in an import is killed
         self.end_with_the_other_end(True)
         try:
+            if not self.control.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+                os._exit(0)  # it was closed before
+        except BlockingIOError:
+            pass
+        try:
             load(module)
         except BaseException:
             self.leave("import")  # a call in an interpreter of its own says what is wrong
