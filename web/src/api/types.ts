@@ -168,12 +168,19 @@ export interface Call {
   each?: boolean;
 }
 
+/** Why a call has no result: the type of an exception with its message and traceback, or a reason code. */
+export interface CallErrorView {
+  type: string;
+  message: string;
+  traceback: string;
+}
+
 /** What the call of a function returned. `error` says why a call that has ended has no result: the type of an exception with its message and traceback, or a reason code. */
 export interface CallResult {
   id: number;
   state: string;
   result: unknown;
-  error: ErrorView | null;
+  error: CallErrorView | null;
 }
 
 /** What blocks a job from starting, or from starting earlier: `job`, `walltime`, `quota` … */
@@ -216,13 +223,6 @@ export interface ElementView {
 /** The body of every answer that is not a success. */
 export interface ErrorBody {
   error: Problem;
-}
-
-/** Why a call has no result: the type of an exception with its message and traceback, or a reason code. */
-export interface ErrorView {
-  type: string;
-  message: string;
-  traceback: string;
 }
 
 /** The weights of the parts of karma, and how fast past use decays. */
