@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import struct
 import sys
@@ -155,6 +156,18 @@ def test_a_template_leaves_when_its_module_or_its_directory_changes(launcher: In
     (place / "deeds.py").write_text(_MODULE)
     assert _why(launcher, _order(place, template, "x")) == "changed"
     exit_code(launcher, template)
+
+
+def test_a_template_that_was_stopped_is_killed_and_nothing_begins(launcher: InsideLauncher, work: Path) -> None:
+    template = _template(launcher, work)
+    exit_code(launcher, _forked(launcher, _order(work, template, str(work / "ran"))).pid)
+    (work / "ran").unlink()
+    os.kill(template, signal.SIGSTOP)
+    with pytest.raises(NotReady) as why:
+        launcher.start(_order(work, template, str(work / "ran")))
+    assert why.value.why == "gone"
+    assert exit_code(launcher, template) == -signal.SIGKILL
+    assert not (work / "ran").exists()
 
 
 def test_a_fork_whose_start_is_not_confirmed_never_begins(work: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import struct
 from collections.abc import Sequence
@@ -18,9 +19,9 @@ from rota.launcher.base import Begun, NotReady, Refused, StartOrder
 
 #: What executes calls: a file that needs nothing but the standard library of the interpreter that runs it.
 FILE: Final = os.fsencode(Path(__file__).with_name("template.py"))
-#: A template that does not fork within this time is given up.
-_PATIENCE_S: Final = 10.0
-_MOST_TOLD: Final = 4096
+#: A template that does not fork within this time is killed: it was stopped, or the machine is in trouble.
+_PATIENCE_S: Final = 5.0
+_MOST_SAID: Final = 4096
 
 
 def request_file(request: bytes) -> int:
@@ -41,13 +42,14 @@ class Forks:
 
     def __init__(self) -> None:
         self._sockets: dict[int, socket.socket] = {}
-        self._told: dict[int, bytearray] = {}
+        self._said: dict[int, bytearray] = {}  #: and not heard yet
+        self._ready: set[int] = set()
 
     def add(self, pid: int, control: socket.socket) -> None:
         """A template was started that has the other end of this socket."""
         control.setblocking(False)
         self._sockets[pid] = control
-        self._told[pid] = bytearray()
+        self._said[pid] = bytearray()
 
     def end(self, pid: int) -> str:
         """Let a template end; why it has ended by itself, if it said so."""
@@ -60,7 +62,8 @@ class Forks:
         except NotReady as gone:
             why = why or gone.why
         self._sockets.pop(pid).close()
-        del self._told[pid]
+        del self._said[pid]
+        self._ready.discard(pid)
         return why
 
     def fork(self, order: StartOrder, stdio: Sequence[int], request: int) -> Begun:
@@ -90,12 +93,14 @@ class Forks:
                 control.sendall(settings)
                 answer = self._words(pid)
             except OSError:
-                raise NotReady("gone") from None
+                raise self._stuck(pid) from None
             finally:
                 os.close(heard)
                 control.setblocking(False)
-            if answer is None or "why" in answer:
-                raise NotReady("gone" if answer is None else str(answer["why"]))
+            if answer is None:
+                raise self._stuck(pid)
+            if "why" in answer:
+                raise NotReady(str(answer["why"]))
             child = answer.get("pid")
             if not isinstance(child, int) or child < 2:
                 raise Refused(f"a template cannot fork: {answer.get('error')}")
@@ -107,36 +112,42 @@ class Forks:
             os.close(go)  # without the word that it waits for, a fork ends before it does anything
         return Begun(child, seen.start_time)
 
+    def _stuck(self, pid: int) -> NotReady:
+        """It does not answer, or cannot be asked."""
+        try:
+            os.kill(pid, signal.SIGKILL)  # a child that was not reaped, or `end` would have been called
+        except OSError:
+            pass
+        return NotReady("gone")
+
     def _is_ready(self, pid: int) -> bool:
         """Has it imported its module? Raises `NotReady` if it has ended or gives up."""
-        if self._told[pid] == b"ready":
+        if pid in self._ready:
             return True
         words = self._words(pid)
         if words is None:
             return False
         if "why" in words:
             raise NotReady(str(words["why"]))
-        self._told[pid] = bytearray(b"ready")
+        self._ready.add(pid)
         return True
 
     def _words(self, pid: int) -> dict[str, Any] | None:
         """The next line that it says; None: nothing yet. Raises `NotReady` if it is gone."""
-        line = self._told[pid] if self._told[pid] != b"ready" else bytearray()
-        while not line.endswith(b"\n"):
+        said = self._said[pid]
+        while b"\n" not in said:
             try:
-                # One line at a time: it says nothing that it was not asked for.
-                more = self._sockets[pid].recv(1)
+                more = self._sockets[pid].recv(_MOST_SAID)
             except (BlockingIOError, TimeoutError):
                 return None
             except OSError:
                 raise NotReady("gone") from None
-            if not more or len(line) > _MOST_TOLD:
+            if not more or len(said) > _MOST_SAID:
                 raise NotReady("gone")
-            line += more
-        if self._told[pid] != b"ready":
-            self._told[pid] = bytearray()
+            said += more
+        line, _, self._said[pid] = said.partition(b"\n")
         try:
-            words = json.loads(bytes(line))
+            words = json.loads(line)
         except ValueError:
             raise NotReady("gone") from None
         return words if isinstance(words, dict) else {}
