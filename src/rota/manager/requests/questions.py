@@ -144,8 +144,8 @@ class Questions:
             case m.GetNode(_, host):
                 return await self._node(host)
             case m.GetResults(_, jobs):
-                user = peer.user if restricted(peer) else None
-                return await read(lambda: results.results(self._store, world, jobs, user=user))
+                await self._selection.refuse_others(peer, jobs)
+                return await read(lambda: results.results(self._store, world, jobs))
             case m.ReadOutput():
                 return await self._output(peer, ask)
         raise Bug(f"{type(ask).__name__} may be sent, but nothing answers it")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -33,12 +34,14 @@ def show(call: Invocation, id: str) -> int:
       rota show 17 --json
     """
     from rota.core.jobs.command import Call
+    from rota.errors import Denied
 
     result = None
     with call.connect_to_read() as client:
         job = client.job(one_job(client, id))
         if isinstance(job.cmd, Call) and not call.json and not call.quiet:
-            (result,) = client.results(job.id)
+            with contextlib.suppress(Denied):  # somebody else's: a result is for its owner, as output is
+                (result,) = client.results(job.id)
     if call.json:
         print_json(job)
     elif call.quiet:
