@@ -158,6 +158,23 @@ def test_a_template_leaves_when_its_module_or_its_directory_changes(launcher: In
     exit_code(launcher, template)
 
 
+def test_a_template_that_has_grown_leaves(launcher: InsideLauncher, work: Path) -> None:
+    (work / "deeds.py").write_text(
+        _MODULE + "\nkept = []\nos.register_at_fork(after_in_parent=lambda: kept.append(b'x' * 50_000_000))\n"
+    )
+    template = _template(launcher, work)
+
+    def look() -> str:  # each fork makes it larger by 50 MB
+        try:
+            exit_code(launcher, launcher.start(_order(work, template, str(work / "ran"))).pid)
+        except NotReady as why:
+            return why.why
+        return ""
+
+    assert wait_until(look, "it leaves") == "large"
+    exit_code(launcher, template)
+
+
 def test_a_template_that_was_stopped_is_killed_and_nothing_begins(launcher: InsideLauncher, work: Path) -> None:
     template = _template(launcher, work)
     exit_code(launcher, _forked(launcher, _order(work, template, str(work / "ran"))).pid)

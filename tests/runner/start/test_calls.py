@@ -13,7 +13,9 @@ import pytest
 
 from rota.core.attempts.leases import Finished
 from rota.core.jobs.command import Call
+from rota.plan.size import Size
 from rota.wire import messages as m
+from tests.runner.end.test_enforcement import MB, by_cgroup
 from tests.runner.manager import FakeManager
 
 _MODULE = """
@@ -28,6 +30,9 @@ def wait_for(path):
         time.sleep(0.02)
     print("seen")
     return [path, os.environ["ROTA_JOB_ID"]]
+
+def hold(megabytes):
+    return len(bytearray(megabytes * 1_000_000))
 
 def fail():
     raise LookupError("no such thing")
@@ -134,3 +139,24 @@ def _replace(manager: FakeManager, runner: subprocess.Popen[bytes]) -> None:
     _kill(manager, runner)
     manager.spawn()
     manager.accept()
+
+
+@by_cgroup
+def test_the_kernel_ends_a_fork_at_its_memory_limit_and_not_its_template(manager: FakeManager) -> None:
+    """The limit holds from the first instruction of the function, and for this call only."""
+    manager.rules |= {"enforce_memory": "cgroup"}
+    manager.begin()
+    size = Size(mem=100 * MB)
+    spec = manager.spec(cwd=str(manager.home), size=size)
+    done: list[Finished] = []
+    # The first calls have interpreters of their own; a template is there for one of the others.
+    for job in range(1, 9):
+        manager.work(
+            [manager.grant(job, _call(manager, "hold", 5 if job % 2 else 300), spec)],  # type: ignore[arg-type]
+            spec,
+            seats=manager.seats(1, size),
+        )
+        done += manager.wait_for([job])
+    assert [each.outcome.reason for each in done] == ["", "memory"] * 4
+    forked = [each.outcome.returned.warm for each in done if each.outcome.returned is not None]
+    assert any(forked) != manager.lasting
