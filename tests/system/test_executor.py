@@ -221,6 +221,23 @@ def test_functions_of_a_program_are_found_in_its_file(rota: Deployment) -> None:
     assert "f is in no file" in done.stderr
 
 
+def test_modules_beside_a_program_are_found_from_elsewhere(rota: Deployment, tmp_path: Path) -> None:
+    (rota.work / "tools" / "parts").mkdir(parents=True)
+    (rota.work / "tools" / "parts" / "__init__.py").write_text("def triple(x):\n    return 3 * x\n")
+    (rota.work / "tools" / "program.py").write_text(
+        "import rota, parts\n"
+        "if __name__ == '__main__':\n"
+        "    with rota.Executor(env={'COLOUR': 'red'}) as executor, rota.connect() as manager:\n"
+        "        print(executor.submit(parts.triple, 4).result(), manager.call(parts.triple, 5))\n"
+        "        print(executor.submit('os:getenv', 'COLOUR').result())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "tools/program.py"], cwd=rota.work, env=rota.env, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("12 15\nred\n", "")
+
+
 def test_what_cannot_be_sent_is_refused_with_what_to_do_instead(executor: package.Executor, deeds: Any) -> None:
     def inner() -> int:
         return 1

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 from rota.client import submission
 from rota.client.aio.client import AsyncClient, connect_async
-from rota.client.functions import entry_of
+from rota.client.functions import entry_of, with_fields
 from rota.client.results import failure, value_of
 from rota.client.session import AddOptions
 from rota.errors import BadInput, RotaError
@@ -181,7 +181,7 @@ class Executor(futures.Executor):
         with self._lock:
             self._open.add(future)
             # Options of the call, before those of the function, before those of the executor.
-            self._waiting.append((future, {**self._fields, **entry, **fields}))
+            self._waiting.append((future, with_fields(self._fields, entry, fields)))
             begin, self._sending = not self._sending, True
         if begin:
             self._loop.call_soon_threadsafe(self._begin, self._send())

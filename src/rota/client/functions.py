@@ -60,6 +60,9 @@ def entry_of(
         name = name_of(function)
         for given in args if each else (args,):
             check_arguments(name, function, given, kwargs)
+        if (place := _place_of(name)) and "env" not in fields:
+            before = os.environ.get("PYTHONPATH", "")
+            fields["env"] = {"PYTHONPATH": f"{place}{os.pathsep}{before}" if before else place}
     try:
         fields["args"] = plain(list(args))
         fields["kwargs"] = plain(dict(kwargs))
@@ -67,6 +70,31 @@ def entry_of(
         raise error.at(field="args", label=f"{name}: an argument") from None
     fields["call"] = name
     return fields | ({"each": True} if each else {})
+
+
+def with_fields(*parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a job; later parts win, and variables of the environment add up."""
+    found: dict[str, Any] = {}
+    for part in parts:
+        env, more = found.get("env"), part.get("env")
+        found |= part
+        if isinstance(env, dict) and isinstance(more, dict):
+            found["env"] = env | more
+    return found
+
+
+def _place_of(name: str) -> str:
+    """The directory of the program that runs, if the module of this function lies there and jobs would not find
+    it: they look in their working directory and in what is installed."""
+    module = sys.modules.get(name.partition(":")[0].partition(".")[0])
+    file = getattr(module, "__file__", None)
+    if not file:
+        return ""
+    place = os.path.dirname(os.path.abspath(file))
+    if os.path.basename(file).startswith("__init__."):
+        place = os.path.dirname(place)
+    program = os.path.abspath(sys.path[0] or os.getcwd())
+    return place if place == program and place != os.getcwd() else ""
 
 
 def name_of(function: Any) -> str:
