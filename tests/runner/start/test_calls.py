@@ -84,6 +84,22 @@ def test_many_large_results_come_in_reports_of_a_bearable_size(manager: FakeMana
     assert {len(each.outcome.returned.value) for each in found if each.outcome.returned} == {1 << 20}
 
 
+def test_more_results_than_a_message_holds_do_not_keep_a_dead_runner_from_being_settled(
+    manager: FakeManager,
+) -> None:
+    manager.auto_ack = False
+    runner = manager.begin()
+    count = 36
+    _grants(manager, [_call(manager, "big", (1 << 20) - 2)] * count, seats=2)
+    assert len(_ended(manager, count)) == count
+    _replace(manager, runner)  # a launcher without leases has left, so an agent is settled like any other
+    found = manager.until(lambda: manager.settles and manager.settles[0].ended)
+    assert len(found) == count
+    kept = [each for each in found if each.outcome.returned is not None]
+    assert len(kept) == 24
+    assert {each.outcome.reason for each in found if each not in kept} == {"lost"}
+
+
 def test_a_call_goes_on_under_the_next_agent(manager: FakeManager) -> None:
     if not manager.lasting:
         pytest.skip("the calls of this runner end with it")

@@ -36,7 +36,7 @@ from rota.runner.loop import Loop
 from rota.runner.output.capture import Capture
 from rota.runner.output.pipe_pool import PipePool
 from rota.runner.report.journal import Key
-from rota.runner.report.outbox import Outbox
+from rota.runner.report.outbox import Outbox, bulk_of
 from rota.runner.start.calls import request_of
 from rota.runner.start.environment import Catalogue
 from rota.runner.start.hook_process import PROLOGUE, RESUME, SUSPEND, Script
@@ -105,6 +105,7 @@ class Adoption:
         for key, ended in story.leases.items():
             if ended.finished is not None:
                 self._outbox.end(key, ended.finished)
+                self._outbox.bulk += bulk_of(ended.finished.outcome)
         for launcher, all_held in self._predecessor.launchers:
             self._launchers.adopt(launcher)
             for held in all_held:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
+from msgspec import structs
+
 from rota.core.attempts.leases import Finished, LeaseRef, NodeFault, PartOpened, Paused, Phase
 from rota.core.jobs.outcome import Outcome
 from rota.runner.report.journal import Key
@@ -129,18 +131,35 @@ class Outbox:
         return outcomes
 
 
+def within(ended: list[Finished], most: int) -> list[Finished]:
+    """These ends, which must go into one message: results beyond so many bytes are lost, and say so."""
+    found: list[Finished] = []
+    for finished in ended:
+        o = finished.outcome
+        if (most := most - bulk_of(o)) < 0 and o.returned is not None:
+            lost = "its runner died before the manager had its result"
+            o = structs.replace(o, returned=None, reason=o.reason or "lost", message=o.message or lost)
+            finished = structs.replace(finished, outcome=o)
+        found.append(finished)
+    return found
+
+
 def bulk_of(outcome: Outcome) -> int:
-    """Bytes that the call of a function has left, about."""
+    """Bytes that the call of a function has left."""
     left = outcome.returned
     if left is None:
         return 0
-    return len(left.value) * 4 + (0 if left.error is None else 4 * len(left.error.traceback + left.error.message))
+    told = "" if left.error is None else left.error.traceback + left.error.message
+    return len(left.value.encode()) + len(told.encode("utf-8", "replace"))
 
 
 def plainer(finished: Finished) -> Finished:
     """The same end with fewer details; if there are none left to drop, only that it ended."""
     o = finished.outcome
-    plain = Outcome(o.exit_code, o.signal, o.reason[:64], o.message[:256], permanent=o.permanent)
+    reason, message = o.reason, o.message
+    if o.returned is not None and not reason:
+        reason, message = "result", "the manager could not decode its result"
+    plain = Outcome(o.exit_code, o.signal, reason[:64], message[:256], permanent=o.permanent)
     if plain == o:
         plain = Outcome(reason="lost", message="the manager could not decode the report of its end")
     return Finished(finished.job, finished.attempt, finished.token, finished.seat, plain)
