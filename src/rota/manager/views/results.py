@@ -8,7 +8,7 @@ import msgspec
 
 from rota.core.jobs.command import Call
 from rota.core.jobs.job import Job
-from rota.core.jobs.outcome import Returned
+from rota.core.jobs.outcome import CallError, Returned
 from rota.core.states import TERMINAL, State
 from rota.core.stored import StoredJob
 from rota.core.world import World
@@ -44,6 +44,15 @@ def results(store: Store, world: World, ids: list[int]) -> list[ResultView]:
     return found
 
 
+def _is_json(text: str) -> bool:
+    """Runners are not trusted, and clients get this as it is."""
+    try:
+        msgspec.json.decode(text, type=msgspec.Raw)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return False
+    return True
+
+
 def _view(id: int, job: StoredJob | None, left: tuple[int, str] | None, *, live: Job | None) -> ResultView:
     if job is None:
         raise NotFound(f"there is no job {id}", hint="list them with 'rota jobs'")
@@ -58,6 +67,8 @@ def _view(id: int, job: StoredJob | None, left: tuple[int, str] | None, *, live:
         told = _returned.decode(left[1])
     complete = state is State.COMPLETE
     error = None
+    if told.value and not _is_json(told.value):
+        complete, told = False, Returned(error=CallError("result", "its runner sent a result that is not JSON"))
     if not complete:
         # A job that was killed after its function had returned has no result all the same.
         code, message = job.reason_code or state.label, job.reason_message or ""
