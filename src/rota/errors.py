@@ -169,6 +169,20 @@ class TimedOut(UserError):
 # Environment faults.
 
 
+class CallFailed(UserError):
+    """The call of a function that was waited for has no result. Its cause, where there is one, is an exception of
+    the function's own type."""
+
+    code = "call_failed"
+    exit_status = 1
+
+    def __init__(self, message: str, *, job: int, type: str, traceback: str = "") -> None:
+        super().__init__(message, hint=f"see 'rota show {job}'")
+        self.job = job
+        self.type = type  #: of the exception, or a reason code
+        self.traceback = traceback
+
+
 class EnvironmentFault(RotaError):
     """The machine, the disk or the network does not provide what Rota needs."""
 

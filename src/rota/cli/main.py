@@ -43,6 +43,7 @@ COMMANDS: Final = {
     "why": "rota.cli.commands.jobs.why:why",
     "plan": "rota.cli.commands.jobs.plan:plan",
     "gantt": "rota.cli.commands.reports.gantt:gantt",
+    "result": "rota.cli.commands.jobs.result:result",
     "logs": "rota.cli.commands.jobs.logs:logs",
     "exec": "rota.cli.commands.jobs.exec:exec_",
     "connect": "rota.cli.commands.jobs.exec:connect",
