@@ -228,7 +228,7 @@ def test_a_template_survives_its_forks_and_many_of_them_leave_nothing(
         assert exit_code(launcher, made.pid) == 0
         os.close(made.fds[-1])
     print(f"{(time.monotonic() - begun) * 20:.2f} ms from the order to the end")
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before  # another test may leave some to the garbage collector
     assert len(os.listdir(f"/proc/{template}/fd")) == its
     launcher.end_template(template)
     exit_code(launcher, template)
