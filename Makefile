@@ -9,6 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 WEB := src/rota/api/static/index.html
 # Text has no width without a font.
 BROWSER := "chromium-headless-shell:chromium-headless-shell fonts-dejavu-core"
+DATABASES := mariadb-install-db:mariadb-server pg_ctlcluster:postgresql redis-server:redis-server
 MPI := "mpicc:libopenmpi-dev openmpi-bin"
 # Where the system's Node.js is too old, tools/build-web has put another one into the environment.
 NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix web
@@ -27,8 +28,8 @@ help:  ## This list
 run: $(RUN) $(WEB)  ## Install into .venv and run examples/tour.txt
 	@tools/demo $(CURDIR)/$(BIN)/rota
 
-test: lint $(WEB)  ## Lint, then the whole test suite
-	@tools/need-packages strace:strace ip:iproute2 sshd:openssh-server $(MPI) $(BROWSER)
+test: lint $(WEB) $(VENV)/.populate-peers  ## Lint, then the whole test suite
+	@tools/need-packages strace:strace ip:iproute2 sshd:openssh-server $(MPI) $(BROWSER) $(DATABASES)
 	@tools/need-promtool $(BIN)
 	$(NPM) --silent test
 	$(BIN)/python -m pytest -m "not slow" $(PARALLEL) $(ARGS)
@@ -183,5 +184,14 @@ $(VENV)/.pipeline-peers: $(MADE)
 	  $(BIN)/python -m venv $(VENV)/peers/$$name && \
 	  $(VENV)/peers/$$name/bin/python -m pip --disable-pip-version-check --quiet install $$name \
 	  || echo "$$name could not be installed"; \
+	done
+	@touch $@
+
+# The interpreters of tables: both lines of DataJoint, with the workers that run their batches.
+$(VENV)/.populate-peers: $(MADE)
+	@for peer in 'datajoint2 datajoint~=2.3.0 psycopg2-binary rq' 'datajoint0 datajoint~=0.14.4 rq' 'rq rq~=2.12'; do \
+	  set -- $$peer; name=$$1; shift; \
+	  $(BIN)/python -m venv $(VENV)/peers/$$name && \
+	  $(VENV)/peers/$$name/bin/python -m pip --disable-pip-version-check --quiet install "$$@" || exit 1; \
 	done
 	@touch $@

@@ -8,11 +8,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["AsyncClient", "Client", "RotaError", "__version__", "connect", "connect_async"]
+__all__ = [
+    "AsyncClient",
+    "CallFailed",
+    "Client",
+    "Executor",
+    "RotaError",
+    "__version__",
+    "connect",
+    "connect_async",
+    "job",
+]
 
 if TYPE_CHECKING:
-    from rota.client import AsyncClient, Client, connect, connect_async
-    from rota.errors import RotaError
+    from rota.client import AsyncClient, Client, Executor, connect, connect_async, job
+    from rota.errors import CallFailed, RotaError
 
 
 def __dir__() -> list[str]:
@@ -22,12 +32,12 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Load the client on first use, because the runner must start fast."""
-    if name in {"AsyncClient", "Client", "connect", "connect_async"}:
+    if name in {"AsyncClient", "Client", "Executor", "connect", "connect_async", "job"}:
         from rota import client
 
         return getattr(client, name)
-    if name == "RotaError":
-        from rota.errors import RotaError
+    if name in {"CallFailed", "RotaError"}:
+        from rota import errors
 
-        return RotaError
+        return getattr(errors, name)
     raise AttributeError(f"module 'rota' has no attribute {name!r}")

@@ -96,20 +96,41 @@ class BadInput(UserError):
     code = "bad_input"
 
 
-class BadPipeline(BadInput):
-    """A pipeline that is not as pipelines are. Its path leads to what is wrong, from the top of the definition:
-    names of fields, limits and elements, and positions in lists."""
+class BadDocument(BadInput):
+    """Something in a document. Its path leads there from the top: names of fields, and positions in lists.
+
+    The message calls what has a name (`of`) by that, and a field by its own.
+    """
+
+    def __init__(self, text: str, *, path: tuple[str | int, ...], hint: str, of: str = "") -> None:
+        names = [step for step in path if isinstance(step, str)]
+        names = names[self.above(path) :] if of else names
+        super().__init__(text, hint=hint, field=".".join(names))
+        self.label = ", ".join(part for part in (of, self.label) if part)
+        self.path = path
+
+    def above(self, path: tuple[str | int, ...]) -> int:
+        """How many names of the path lead to what has a name."""
+        return 2
+
+
+class BadPipeline(BadDocument):
+    """A pipeline that is not as pipelines are."""
 
     code = "bad_pipeline"
 
     def __init__(self, text: str, *, path: tuple[str | int, ...], hint: str, of: str = "") -> None:
-        names = [step for step in path if isinstance(step, str)]
-        # The message calls a stage or an element by its name (`of`), a field of the pipeline by its own.
-        names = names[1:] if of and path[0] == "stages" else names[2:] if of else names
-        super().__init__(text, hint=hint, field=".".join(names))
-        self.label = ", ".join(part for part in (of, self.label) if part)
-        self.path = path
+        super().__init__(text, path=path, hint=hint, of=of)
         self.cycle: tuple[str, ...] = ()  #: elements, each of which depends on the next, the last on the first
+
+    def above(self, path: tuple[str | int, ...]) -> int:
+        return 1 if path[0] == "stages" else 2
+
+
+class BadTables(BadDocument):
+    """A configuration of table population that is not as they are."""
+
+    code = "bad_tables"
 
 
 class NeverFits(UserError):
@@ -152,6 +173,20 @@ class TimedOut(UserError):
 
 
 # Environment faults.
+
+
+class CallFailed(UserError):
+    """The call of a function that was waited for has no result. Its cause, where there is one, is an exception of
+    the function's own type."""
+
+    code = "call_failed"
+    exit_status = 1
+
+    def __init__(self, message: str, *, job: int, type: str, traceback: str = "") -> None:
+        super().__init__(message, hint=f"see 'rota show {job}'")
+        self.job = job
+        self.type = type  #: of the exception, or a reason code
+        self.traceback = traceback
 
 
 class EnvironmentFault(RotaError):
@@ -255,6 +290,7 @@ _BY_CODE |= {
     "changed": BadInput,
     "not_running": BadInput,
     "bad_pipeline": BadInput,
+    "bad_tables": BadInput,
     "internal": Bug,
 }
 

@@ -44,7 +44,7 @@ class _Dialled:
             raise Denied("this token is not accepted")
         self.connected = True
 
-    async def call(self, call: Any) -> bool:
+    async def ask(self, call: Any) -> bool:
         token = call.build(1).args["token"]
         return token in (USER, ADMIN) or token.startswith("right")
 

@@ -223,7 +223,7 @@ class _Manager:
     def __init__(self) -> None:
         self.redeemed = 0
 
-    async def call(self, _call: object) -> NewSessionView:
+    async def ask(self, _call: object) -> NewSessionView:
         self.redeemed += 1
         return NewSessionView("ui-1", "user", TOKEN, datetime.fromtimestamp(time.time() + 60, UTC), expires_s=60.0)
 

@@ -19,10 +19,11 @@ from rota.core.attempts.leases import (
     Started,
 )
 from rota.core.jobs.as_written import AsWritten
+from rota.core.jobs.command import Call
 from rota.core.jobs.element import Element
 from rota.core.jobs.job import After, Reason, Spec
 from rota.core.jobs.job import AttemptEnd as StoredEnd
-from rota.core.jobs.outcome import Behaved, Outcome
+from rota.core.jobs.outcome import Behaved, CallError, Outcome, Returned
 from rota.core.output.output_report import OutputReport
 from rota.home import ManagerFile
 from rota.plan.need import LimitUse
@@ -156,6 +157,7 @@ from rota.wire.requests import (
     Watch,
     Why,
 )
+from rota.wire.results import ErrorView, GetResults, ResultView
 from rota.wire.sums import (
     AccountingView,
     AccountRow,
@@ -250,6 +252,7 @@ MESSAGES: dict[str, type[msgspec.Struct]] = {
     "ActPipeline": ActPipeline,
     "GetElementGraph": GetElementGraph,
     "GetLayers": GetLayers,
+    "GetResults": GetResults,
     "GetPipelinePicture": GetPipelinePicture,
     "ListElements": ListElements,
     "ListPipelines": ListPipelines,
@@ -367,6 +370,8 @@ BODIES: dict[str, type[msgspec.Struct]] = {
     "ElementPage": ElementPage,
     "ElementView": ElementView,
     "LayerView": LayerView,
+    "ErrorView": ErrorView,
+    "ResultView": ResultView,
     "LayeredNode": LayeredNode,
     "LayersView": LayersView,
     "PipelineFailure": PipelineFailure,
@@ -451,7 +456,10 @@ PARTS: dict[str, type[msgspec.Struct]] = {
     "NewUse": NewUse,
     "NodeFacts": NodeFacts,
     "NodeFault": NodeFault,
+    "Call": Call,
+    "CallError": CallError,
     "Outcome": Outcome,
+    "Returned": Returned,
     "Part": Part,
     "PartOpened": PartOpened,
     "Pause": Pause,

@@ -131,7 +131,9 @@ NEWER = {
     *("queue close", "queue open", "share list", "share set"),
     *("gang show", "gang wait", "machine-group list", "machine-group remove", "machine-group set"),
     *("node ready", "node reserve", "node return"),
+    *("result",),
     *("pipeline list", "pipeline pause", "pipeline resume", "pipeline retry", "pipeline run", "pipeline show"),
+    *("populate check", "populate migrate", "populate run", "populate status"),
 }
 
 

@@ -22,6 +22,7 @@ from rota.launcher.base import (
     Ended,
     IntoFile,
     Launcher,
+    NotReady,
     OnTerminal,
     OutputPipes,
     Piped,
@@ -284,13 +285,35 @@ def test_groups_that_cannot_be_joined_do_not_keep_it_from_running(launcher: Laun
     assert exit_code(launcher, begun.pid) == 4
 
 
-@pytest.mark.parametrize(
-    "field", [{"user": User(1, 1)}, {"template": True}, {"fork_of": 1}, {"results": 1}], ids=str
-)
-def test_what_is_not_built_is_refused_and_never_ignored(launcher: Launcher, field: Any, tmp_path: Path) -> None:
+def test_what_is_not_built_is_refused_and_never_ignored(launcher: Launcher, tmp_path: Path) -> None:
     with pytest.raises(CannotRun):
-        launcher.start(order(f"touch {tmp_path}/ran", **field))
+        launcher.start(order(f"touch {tmp_path}/ran", user=User(1, 1)))
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_fork_of_what_is_no_template_begins_nothing(launcher: Launcher, tmp_path: Path) -> None:
+    with pytest.raises(NotReady) as why:
+        launcher.start(order(f"touch {tmp_path}/ran", file=b"", fork_of=os.getpid()))
+    assert why.value.why == "gone"
+    assert launcher.end_template(os.getpid()) == ""
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_file_is_read_and_written_as_descriptor_3(launcher: Launcher) -> None:
+    begun = launcher.start(order('x=$(cat <&3); printf %s "$x" >&3', file=b"what was asked"))
+    assert exit_code(launcher, begun.pid) == 0
+    (file,) = begun.fds
+    assert os.pread(file, 100, 0) == b"what was askedwhat was asked"
+    os.close(file)
+
+
+def test_a_large_file_arrives_whole_beside_captured_output(launcher: Launcher) -> None:
+    pipes = launcher.output_pipes()
+    begun = launcher.start(order("wc -c <&3", Captured(pipes), file=b"x" * 3_000_000))
+    assert exit_code(launcher, begun.pid) == 0
+    assert written(pipes, pipes.out) == b"3000000\n"
+    os.close(begun.fds[-1])
+    pipes.close()
 
 
 # ------------------------------------------------------------------ ends

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.pipelines.definition import Definition, Element, Stage
+from rota.documents.yaml_file import MAX_BYTES
 from rota.errors import BadInput, BadPipeline
-from rota.pipeline.yaml_file import MAX_BYTES, from_bytes, load
+from rota.pipeline.yaml_file import from_bytes, load
 from rota.plan.need import LimitUse
 from tests.dose import dose
 from tests.pipeline.example import EXAMPLE

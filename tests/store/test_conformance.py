@@ -10,7 +10,7 @@ from rota.core.jobs.command import command_to_text
 from rota.core.jobs.job import After, Condition
 from rota.core.output.output_blocks import Output
 from rota.core.output.output_report import OutputReport
-from rota.core.rows import RunnerRow, SpecRow, SubmissionRow
+from rota.core.rows import ReturnedRow, RunnerRow, SpecRow, SubmissionRow
 from rota.core.states import State
 from rota.core.stored import StoredAttempt
 from rota.errors import Bug, NotFound
@@ -379,6 +379,19 @@ def test_a_sealed_submission_stays_sealed(store):
     store.commit(an_add(1, answer="{}"))
     store.commit(changes(submissions=[("s1", "ann", 1000.0, 1, None)]))
     assert store.submission("s1").answer == "{}"
+
+
+def test_what_calls_returned_is_kept_by_attempt_and_goes_with_the_job(store, reopen):
+    store.commit(an_add(1, 2, 3))
+    store.commit(
+        changes(attempts=[attempt_row(n) for n in (1, 2)], returned=[ReturnedRow(1, 1, '["a \\u0000 ä"]')])
+    )
+    store.commit(changes(returned=[ReturnedRow(2, 1, "[1]"), ReturnedRow(2, 1, "[2]")]))
+    store.commit(changes(attempts=[attempt_row(2, 2)], returned=[ReturnedRow(2, 2, "[3]")]))
+    store = reopen(store)
+    assert store.returned([1, 2, 3, 77]) == {1: (1, '["a \\u0000 ä"]'), 2: (2, "[3]")}
+    store.commit(changes(removed=[2]))
+    assert store.returned([1, 2]) == {1: (1, '["a \\u0000 ä"]')}
 
 
 def test_removed_jobs_leave_nothing_and_their_ids_are_not_given_out_again(store, reopen):

@@ -23,6 +23,13 @@ from tests.system.tours import LONGEST_S, TOP, paste
             ["easy             3      1.33", "conservative", "3 jobs · average wait 33s"],
         ),
         (
+            "docs/calls.md", "# Calling Python functions",
+            [
+                "1.5\n", "0.8\n", '"result":0.8', "failed (ValueError: there are no melons)", "\n16\n", "5.0 0.5",
+                "\n27\n[0, 1, 4, 9, 16]\n249500250000\n512\n", "no: there are no melons",
+            ],
+        ),
+        (
             "docs/api.md", "# The HTTP API",
             [
                 '"added":[1,2]', '"next":"1-1"', '"id":2', '"exit_code":4', '"text":"hello\\n"', '"changed":1',

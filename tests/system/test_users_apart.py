@@ -137,6 +137,18 @@ def test_output_is_for_its_owner(rota: Deployment, ann: Colleague, bob: Colleagu
     assert ann.ok("exec", str(running), "--", "echo", "inside") == "inside\n"
 
 
+def test_a_result_is_for_its_owner_and_others_see_the_job(
+    rota: Deployment, ann: Colleague, bob: Colleague
+) -> None:
+    job = ann.add("--call", "math:hypot", "--args", "[3, 4]")
+    wait_until(lambda: rota.state(job) == "complete", "it ended")
+    assert ann.ok("result", str(job)) == "5.0\n"
+    bob.refused("result", str(job), says=f"job {job} belongs to nobody")
+    seen = bob.ok("show", str(job))
+    assert "math:hypot(3, 4)" in seen
+    assert "5.0" not in seen
+
+
 def test_a_watch_with_output_shows_only_ones_own(rota: Deployment, ann: Colleague, bob: Colleague) -> None:
     address = json.loads((rota.home / "manager.json").read_bytes())["address"]
     theirs, own = _running(rota, ann), _running(rota, bob)

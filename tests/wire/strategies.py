@@ -12,10 +12,14 @@ from hypothesis import strategies as st
 
 from rota.wire import codec, messages
 
-#: What msgpack can carry.
+#: Integers that msgpack can carry.
 INTEGERS = st.integers(min_value=-(2**63), max_value=2**64 - 1)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+_VALUES = st.recursive(
+    st.none() | st.booleans() | INTEGERS | TEXT, lambda inner: st.lists(inner, max_size=3), max_leaves=5
+)
 _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
+    Any: _VALUES,
     int: INTEGERS,
     str: TEXT,
     bool: st.booleans(),
@@ -23,9 +27,7 @@ _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     bytes: st.binary(max_size=40),
     type(None): st.none(),
     msgspec.UnsetType: st.just(msgspec.UNSET),
-    msgspec.Raw: st.recursive(
-        st.none() | st.booleans() | INTEGERS | TEXT, lambda inner: st.lists(inner, max_size=3), max_leaves=5
-    ).map(codec.body),
+    msgspec.Raw: _VALUES.map(codec.body),
 }
 
 TAGGED: list[type[messages.Message]] = sorted(

@@ -39,6 +39,7 @@ JOBS |= {m.GetAccounts, m.GetUsage, m.GetHistory, m.ListNodes, m.GetNode, m.List
 JOBS |= {m.GetPools, m.GetMachineUsage, m.ReadProvision, m.GetGang}
 JOBS |= {m.RunPipeline, m.WatchPipeline, m.ShowPipeline, m.ListPipelines, m.ActPipeline}
 JOBS |= {m.GetPipelinePicture, m.ListElements, m.GetElementGraph, m.GetLayers}
+JOBS |= {m.GetResults}
 JOBS |= {m.SetMachine, m.ReserveMachine, m.ReturnMachine}
 JOBS |= {m.RunPipeline, m.WatchPipeline, m.ShowPipeline, m.ListPipelines, m.ActPipeline}
 CHANNELS = {m.OpenChannel, m.ChannelData, m.ChannelCredit, m.ChannelResize, m.ChannelSignal, m.ChannelEnd}

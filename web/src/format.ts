@@ -1,5 +1,9 @@
 /** Numbers, sizes, durations and times as readable text. */
 
+import type { Call, JobView } from "./api/types";
+
+export type Command = JobView["cmd"];
+
 const number = new Intl.NumberFormat("en");
 export const count = (value: number): string => number.format(value);
 
@@ -49,11 +53,19 @@ export const byName = new Intl.Collator("en", { numeric: true }).compare;
 
 export const plural = (n: number, one: string, many = `${one}s`): string => `${count(n)} ${n === 1 ? one : many}`;
 export const percent = (part: number, whole: number): string => (whole > 0 ? `${Math.round((100 * part) / whole)} %` : "–");
-export const command = (cmd: string | string[]): string => (typeof cmd === "string" ? cmd : cmd.join(" "));
+export const command = (cmd: Command): string => (typeof cmd === "string" ? cmd : Array.isArray(cmd) ? cmd.join(" ") : call(cmd));
+
+/** The call of a function, as the command line has it. */
+export function call({ call: name, args = [], kwargs = {}, each = false }: Call): string {
+  const named = Object.entries(kwargs).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
+  if (each) return `${name}(${["*each", ...named].join(", ")}) for each in ${JSON.stringify(args)}`;
+  return `${name}(${[...args.map((value) => JSON.stringify(value)), ...named].join(", ")})`;
+}
 
 /** A command for a row, as `rota jobs` has it: a script by its name and arguments, other long text by its first line. */
-export function brief(cmd: string | string[]): string {
+export function brief(cmd: Command): string {
   if (typeof cmd === "string") return firstLine(cmd);
+  if (!Array.isArray(cmd)) return call(cmd);
   const called = cmd.some((word) => word.includes("\n")) ? scriptCall(cmd) : [];
   return called.length ? `script ${called.join(" ")}` : cmd.map(firstLine).join(" ");
 }

@@ -65,7 +65,7 @@ class ManagerConnections:
     async def call(self, token: str, call: Call[T]) -> T:
         """Make one call with this token."""
         async with self.client(token) as client:
-            return await client.call(call)
+            return await client.ask(call)
 
     async def known(self, token: str) -> bool:
         """Does the manager accept this token? Asked over the gateway's own connection: an invalid token never gets

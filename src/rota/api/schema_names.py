@@ -10,7 +10,7 @@ from rota.api.problems import ErrorBody, Problem
 from rota.api.routes.jobs import ActedView, Action, AddedView, Change, NewJobs, Walltime, WalltimeView
 from rota.api.routes.machines import MachineChange, MachineReservation, MachineReservedView, MachineView
 from rota.api.routes.manager import BackupBody, NewToken, StopBody
-from rota.api.routes.outputs import OutputView
+from rota.api.routes.outputs import CallResult, OutputView
 from rota.api.routes.pipelines import PipelineActedView, PipelineAction
 from rota.api.routes.plan import WhatIf
 from rota.api.routes.policy_views import QueuesView, QueueView, RulesView, RuleView
@@ -20,6 +20,7 @@ from rota.api.routes.site import Closing, Records, RuleTest, SiteChange, SiteCha
 from rota.api.routes.stream import Health
 from rota.client.printed import Absent
 from rota.client.rule_trial import RuleStep, TrialView, TriedJob
+from rota.core.jobs.command import Call
 from rota.wire.gang_views import GangMemberView, GangView
 from rota.wire.gantt import (
     GanttAttempt,
@@ -43,6 +44,7 @@ from rota.wire.pipeline_pictures import (
 )
 from rota.wire.pipeline_views import PipelineBrief, QuestionView, StageSums
 from rota.wire.pool_views import PoolGroupView, PoolRunnerView, PoolsView, PoolView
+from rota.wire.results import ErrorView
 from rota.wire.sums import (
     AccountingView,
     AccountRow,
@@ -174,6 +176,9 @@ SCHEMA_NAMES: Final[dict[type[Struct], str]] = {
     PoolsView: "PoolsView",
     PipelineAction: "PipelineAction",
     PipelineActedView: "PipelineActedView",
+    Call: "Call",
+    CallResult: "CallResult",
+    ErrorView: "CallErrorView",
     PipelineBrief: "PipelineBriefView",
     PipelineFailure: "PipelineFailureView",
     PipelinePicture: "PipelinePictureView",

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rota.client.aio import AsyncClient, connect_async
     from rota.client.blocking import Client, connect
+    from rota.client.executor import Executor
+    from rota.client.functions import job
 
-__all__ = ["AsyncClient", "Client", "connect", "connect_async"]
+__all__ = ["AsyncClient", "Client", "Executor", "connect", "connect_async", "job"]
 
 
 def __getattr__(name: str) -> Any:
@@ -29,4 +31,12 @@ def __getattr__(name: str) -> Any:
         from rota.client import aio
 
         return getattr(aio, name)
+    if name == "Executor":
+        from rota.client.executor import Executor
+
+        return Executor
+    if name == "job":
+        from rota.client.functions import job
+
+        return job
     raise AttributeError(f"module 'rota.client' has no attribute {name!r}")

@@ -22,7 +22,7 @@ from rota.client.fields.parents import sent_parent
 from rota.client.submit_environment import captured_environment
 from rota.core.fields.after import MAX_PARENTS
 from rota.core.fields.values import check_command
-from rota.core.jobs.command import Command, length
+from rota.core.jobs.command import CALL_FIELDS, Call, Command, length
 from rota.errors import BadInput
 from rota.wire.client_messages import NewAfter, NewElement, NewSpec
 
@@ -138,14 +138,8 @@ class Builder:
     def fielded(self, fields: dict[str, object], line: int, cmd: str | None = None) -> None:
         """One job, or one array, with fields of its own."""
         given = fields.pop("cmd", None) if cmd is None else cmd
-        if given is None:
-            if "call" in fields:
-                raise self.bad(
-                    line, BadInput("not supported by this version yet", field="call", hint="give 'cmd'")
-                )
-            raise self.bad(line, BadInput("missing", field="cmd", hint='write it like {"cmd": "sleep 1"}'))
         try:
-            command = check_command(given)
+            command = _command(fields, given)
         except BadInput as error:
             raise self.bad(line, error.at(field="cmd")) from None
         known = self._resolved(fields, line)
@@ -385,6 +379,19 @@ class Builder:
         if self.unit == "line":
             return error.at(line=number, source=self.source)
         return error.at(line=self.line_of_entry, entry=number, source=self.source)
+
+
+def _command(fields: dict[str, object], given: object) -> Command:
+    """The command of a job, or the call that its fields describe, which are taken from them. Raises `BadInput`."""
+    if not fields.keys().isdisjoint(CALL_FIELDS):
+        if given is not None:
+            raise BadInput("both a command and a call are given", field="call", hint="give one of them")
+        from rota.core.fields.calls import take_call  # late: few jobs are calls
+
+        return take_call(fields)
+    if given is None:
+        raise BadInput("missing", field="cmd", hint='write it like {"cmd": "sleep 1"}')
+    return given if isinstance(given, Call) else check_command(given)
 
 
 def _check_contradiction(base: Wanted, wanted: Wanted) -> None:

@@ -23,6 +23,7 @@ from rota.core.rows import (
     RekeyedRow,
     ReplacedRow,
     RespecifiedRow,
+    ReturnedRow,
     RunnerRow,
     SpecRow,
     StartRow,
@@ -61,6 +62,7 @@ class Changes:
         "removed",
         "replaced",
         "respecified",
+        "returned",
         "runners",
         "site",
         "specs",
@@ -108,6 +110,8 @@ class Changes:
         self.attempts: list[AttemptRow] = []
         self.starts: list[StartRow] = []
         self.ends: list[EndRow] = []
+        #: what calls of functions left; their ends are in `ends`
+        self.returned: list[ReturnedRow] = []
         #: leases that were never executed; the attempt's row is marked void
         self.voids: list[VoidRow] = []
         #: output segments removed for age or space

@@ -169,6 +169,14 @@ class EndRow(Row, frozen=True):
     kept: str | None = None  #: output report as JSON
 
 
+class ReturnedRow(Row, frozen=True):
+    """What the call of a function left at the end of an attempt."""
+
+    job: int
+    number: int
+    returned: str  #: as JSON
+
+
 class GivenRow(Row, frozen=True):
     """What an attempt has now."""
 

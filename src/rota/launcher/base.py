@@ -12,13 +12,8 @@ Not built yet, with a place here for each:
 
 - *A target user.* `StartOrder.user`. Everything that is done for a job on its files goes through this package, so
   it can be done as that user: opening output files, `chdir`, scratch directories, removal of trees.
-- *A template that forks.* A start with `template` runs until it is ready and waits. A start with `fork_of` is a
-  fork of it: it is in its control groups before its first instruction, and `reap` tells the end and the usage
-  of each fork like those of any child.
-- *Extra result pipes.* `StartOrder.results`: this many more pipes, inherited from descriptor 3 on. Their reading
-  ends follow those of `stdio` in `Begun.fds`.
-- *Many outcomes from one start.* A process that executes several calls writes a record for each to a result pipe.
-  The runner reads it, so the launcher needs no notion of outcomes.
+- *Many outcomes from one start.* A process that executes several calls writes a record for each to its file. The
+  runner reads it, so the launcher needs no notion of outcomes.
 - *File operations of staging.* Functions beside those in `trees.py` and `scratch.py`, later executed as the user.
 """
 
@@ -34,8 +29,8 @@ from rota.launcher.variables import Variables
 #: A lease: job, attempt, token.
 Key = tuple[int, int, int]
 #: What is started: the command of a job, one of its behaviours, a hook of the site for it, a process that enters
-#: it (`rota exec`), or a containment script of the site.
-Kind = Literal["command", "behaviour", "hook", "exec", "script"]
+#: it (`rota exec`), a containment script of the site; or a template, for no lease.
+Kind = Literal["command", "behaviour", "hook", "exec", "script", "template"]
 #: The file to execute (None: to be looked for in PATH), and its arguments beginning with its name.
 Words = tuple[bytes | None, list[bytes]]
 SHELL = b"/bin/sh"
@@ -56,6 +51,15 @@ class CannotRun(Exception):
         self.message = message
         self.reason = reason
         self.permanent = permanent
+
+
+class NotReady(Exception):
+    """This template forks nothing now, and nothing was begun. `why`: empty (it is not ready yet), `import`,
+    `threads`, `changed`, `large` or `gone`; after all but the first it is to be ended."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
 
 
 class OutputPipes(Protocol):
@@ -143,11 +147,12 @@ class StartOrder(msgspec.Struct, frozen=True):
     stdio: Stdio
     cgroups: Sequence[str] = ()  #: directories of groups that it joins before it executes `words`
     cores: Collection[int] = ()  #: to which it is bound; empty: it runs where the launcher may
-    # Not built yet: an order with one of these is refused.
-    user: User | None = None
-    template: bool = False
-    fork_of: int = 0
-    results: int = 0
+    user: User | None = None  #: not built yet: such an order is refused
+    #: content of a file without a name that it gets as descriptor 3 and may write to; the last of `Begun.fds`
+    file: bytes | None = None
+    # Only where `Launcher.forks` is set.
+    template: bool = False  #: it gets a socket as descriptor 3, by which it is asked to fork
+    fork_of: int = 0  #: do not execute `words`, have this template fork
 
 
 class Begun(msgspec.Struct, frozen=True):
@@ -199,6 +204,11 @@ class Launcher(Protocol):
         ...
 
     @property
+    def forks(self) -> bool:
+        """Does it start templates and their forks? Else orders for these are refused."""
+        ...
+
+    @property
     def lasting(self) -> bool:
         """Do its processes outlive this one? Only then are `note`, `release` and `limits` called."""
         ...
@@ -220,7 +230,11 @@ class Launcher(Protocol):
         ...
 
     def start(self, order: StartOrder) -> Begun:
-        """Start a process. Raises `Refused` or `CannotRun`; then nothing of it is left."""
+        """Start a process. Raises `Refused`, `CannotRun` or `NotReady`; then nothing of it is left."""
+        ...
+
+    def end_template(self, pid: int) -> str:
+        """Let this template end, if it has not; why it has, as far as it said so (as in `NotReady`)."""
         ...
 
     def run(self, order: StartOrder, limit_s: float) -> int | None:
@@ -324,6 +338,6 @@ def shell(text: bytes) -> Words:
 
 
 def refuse_unbuilt(order: StartOrder) -> None:
-    """Refuse an order that would start with other rights, or in another way, than it says."""
-    if order.user is not None or order.template or order.fork_of or order.results:
-        raise CannotRun(None, "this launcher has no users, templates or result pipes yet")
+    """Refuse an order that would start with other rights than it says."""
+    if order.user is not None:
+        raise CannotRun(None, "this launcher starts nothing for other users yet")

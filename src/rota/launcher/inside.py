@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import select
 import signal
-from collections.abc import Collection
+import socket
+from collections.abc import Collection, Sequence
 
 from rota.launcher import libc, process, procfs
 from rota.launcher.affinity import bind_child, on_cores
@@ -18,12 +19,14 @@ from rota.launcher.base import (
     Decided,
     Ended,
     Key,
+    NotReady,
     OutputPipes,
     Refused,
     StartOrder,
     refuse_unbuilt,
     shell,
 )
+from rota.launcher.forks import Forks, request_file
 from rota.launcher.own_peak import OwnPeak
 from rota.launcher.pipes import HeldPipes
 from rota.launcher.stdio import PreparedStdio
@@ -40,9 +43,11 @@ class InsideLauncher:
 
     fd = -1
     lasting = False
+    forks = True
 
     def __init__(self) -> None:
         self.pid = os.getpid()
+        self._forks: Forks | None = None  #: once there is a template
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         # As they are: these are called for every short job.
         self.children = procfs.OwnChildren().count
@@ -70,7 +75,23 @@ class InsideLauncher:
 
     def start(self, order: StartOrder) -> Begun:
         refuse_unbuilt(order)
-        stdio = PreparedStdio(order.stdio, self._null)
+        if order.template:
+            return self._start_template(order)
+        if order.file is None:
+            return self._start(order)
+        try:
+            file = request_file(order.file)
+        except OSError as error:
+            raise Refused(f"cannot prepare: {error.strerror}") from None
+        try:
+            begun = self._fork(order, file) if order.fork_of else self._start(order, (file,))
+        except BaseException:
+            os.close(file)
+            raise
+        return Begun(begun.pid, begun.start_time, (*begun.fds, file), begun.unbound)
+
+    def _start(self, order: StartOrder, more: Sequence[int] = ()) -> Begun:
+        stdio = PreparedStdio(order.stdio, self._null, more)
 
         def spawn() -> int:
             return process.start(
@@ -83,6 +104,34 @@ class InsideLauncher:
             stdio.failed()
             raise
         return Begun(pid, procfs.start_time_now(), stdio.started(), unbound)
+
+    def _start_template(self, order: StartOrder) -> Begun:
+        ours, its = socket.socketpair()
+        try:
+            begun = self._start(order, (its.fileno(),))
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            its.close()
+        if self._forks is None:
+            self._forks = Forks()
+        self._forks.add(begun.pid, ours)
+        return begun
+
+    def _fork(self, order: StartOrder, file: int) -> Begun:
+        if self._forks is None:
+            raise NotReady("gone")
+        stdio = PreparedStdio(order.stdio, self._null, (file,))
+        try:
+            begun = self._forks.fork(order, stdio.sources[:3], file)
+        except BaseException:
+            stdio.failed()
+            raise
+        return Begun(begun.pid, begun.start_time, stdio.started())
+
+    def end_template(self, pid: int) -> str:
+        return "" if self._forks is None else self._forks.end(pid)
 
     def run(self, order: StartOrder, limit_s: float) -> int | None:
         pid = self.start(order).pid

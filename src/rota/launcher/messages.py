@@ -104,6 +104,7 @@ class Start(Message, frozen=True, tag="start"):
     cores: list[Count] = []
     serial: Count = 0  #: by which the agent finds this start in the journal
     plain: bool = False  #: a shell with captured output: see `base.Launcher.start_shell`
+    file: bytes | None = None  #: see `base.StartOrder.file`
 
 
 class Hold(Message, frozen=True, tag="hold"):

@@ -122,5 +122,13 @@ class Starts:
                 stdio = Discarded()
         words = start.path, start.argv
         return StartOrder(
-            start.key, start.kind, words, variables, start.cwd, stdio, cgroups=start.cgroups, cores=start.cores
+            start.key,
+            start.kind,
+            words,
+            variables,
+            start.cwd,
+            stdio,
+            cgroups=start.cgroups,
+            cores=start.cores,
+            file=start.file,
         )

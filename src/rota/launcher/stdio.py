@@ -6,7 +6,7 @@ import fcntl
 import os
 import struct
 import termios
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rota.launcher import libc
 from rota.launcher.base import Captured, Discarded, IntoFile, OnTerminal, Piped, Refused, Stdio
@@ -19,10 +19,13 @@ _MOST = 0xFFFF
 class PreparedStdio:
     """What a child does with its descriptors, and which are ours afterwards."""
 
-    __slots__ = ("_actions", "_ours", "_theirs", "actions_at")
+    __slots__ = ("_actions", "_more", "_ours", "_theirs", "actions_at", "sources")
 
-    def __init__(self, stdio: Stdio, null: int) -> None:
-        """`null`: a descriptor of /dev/null. Raises `Refused` or `CannotRun`."""
+    def __init__(self, stdio: Stdio, null: int, more: Sequence[int] = ()) -> None:
+        """`null`: a descriptor of /dev/null. `more`: what it inherits as descriptors 3 and following; these belong
+        to the caller. Raises `Refused` or `CannotRun`."""
+        self._more = more
+        self.sources: tuple[int, ...] = ()  #: our numbers of what becomes 0, 1, 2 and more, if that was copied
         self._ours: list[int] = []
         self._theirs: list[int] = []
         self._actions: libc.FileActions | None = None
@@ -39,7 +42,7 @@ class PreparedStdio:
         match stdio:
             case Captured(pipes, out, err):
                 assert isinstance(pipes, HeldPipes)
-                if out or err:
+                if out or err or self._more:
                     self._copy((null, self._file(out, pipes.out_write), self._file(err, pipes.err_write)))
                 else:
                     self.actions_at = pipes.actions_at
@@ -53,7 +56,8 @@ class PreparedStdio:
             case Discarded():
                 self._copy((null, null, null))
 
-    def _copy(self, sources: Iterable[int]) -> None:
+    def _copy(self, given: Iterable[int]) -> None:
+        self.sources = sources = *given, *self._more
         self._use(libc.FileActions([(fd, target) for target, fd in enumerate(sources)]))
 
     def _use(self, actions: libc.FileActions) -> None:

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 from rota.core.fields.values import shown
 from rota.core.pipelines.definition import Definition
+from rota.documents.tree import node_of
 from rota.errors import BadPipeline
-from rota.pipeline.document import node_of
-from rota.pipeline.reader import STAGE_FIELDS, read_definition
+from rota.pipeline.reader import FORM, STAGE_FIELDS, read_definition
 
 
 class Stage:
@@ -79,4 +79,4 @@ class Pipeline:
             "defaults": self.defaults,
             "elements": self._elements,
         }
-        return read_definition(node_of(document, ()))
+        return read_definition(node_of(document, (), FORM))

@@ -9,9 +9,11 @@ from rota.core.pipelines.checks import check_definition
 from rota.core.pipelines.definition import Definition, Stage
 from rota.core.pipelines.graph import NamedElement, in_order
 from rota.core.pipelines.stage_checks import JOB_FIELDS
-from rota.pipeline.document import At, Node, Object, Scalar, plain
+from rota.documents.tree import At, Form, Node, Object, Scalar, plain
+from rota.errors import BadPipeline
 from rota.plan.need import LimitUse
 
+FORM: Final = Form(BadPipeline, "a pipeline", "several pipelines", "stages and elements")
 _TOP: Final = ("limits", "stages", "defaults", "elements")
 #: Fields of a stage that are one text, under their own names.
 _TEXTS: Final = ("run", "skip_if", "run_if", "redefines")
@@ -26,10 +28,10 @@ _DEPENDS: Final = "depends"
 
 def read_definition(root: Node) -> Definition:
     """The definition that a document says. Raises `BadPipeline`, whose path leads to the place."""
-    top = At(root, ()).fields(_TOP)
+    top = At(root, (), FORM).fields(_TOP)
     for name in ("stages", "elements"):
         if name not in top:
-            At(root, (name,)).refuse("is missing", hint="a pipeline has stages and elements")
+            At(root, (name,), FORM).refuse("is missing", hint="a pipeline has stages and elements")
     limits = top["limits"].members("an object of limits with their units") if "limits" in top else {}
     stages = tuple(map(_stage, top["stages"].items("write it like: - name: build")))
     elements = top["elements"].members("an object of elements")
@@ -52,7 +54,7 @@ def _element(name: str, given: At) -> NamedElement:
     if isinstance(given.node, Scalar) and given.node.value is None:
         return NamedElement(name)
     of = f"element '{shown(name, 80)}'"
-    values = At(given.node, given.path, of).members("an object: {} or {depends: [NAME]}")
+    values = given.called(of).members("an object: {} or {depends: [NAME]}")
     depends: tuple[str, ...] = ()
     if (given_depends := values.pop(_DEPENDS, None)) is not None:
         hint = "write it like depends: [base.bst]"
@@ -67,12 +69,12 @@ def _stage(given: At) -> Stage:
     of = f"stage {given.path[-1]}" if not isinstance(given.path[-1], int) else f"stage {given.path[-1] + 1}"
     if isinstance(given.node, Object) and isinstance(name := given.node.items.get("name"), Scalar) and name.text:
         of = f"stage '{shown(name.text)}'"
-    given = At(given.node, given.path, of)
+    given = given.called(of)
     fields = given.fields(STAGE_FIELDS)
     # A stage per session may do nothing but have its limits for a moment.
     for wanted in ("name",) if "per" in fields else ("name", "run"):
         if wanted not in fields:
-            At(given.node, (*given.path, wanted), of).refuse("is missing", hint="a stage has a name and run")
+            given.at(wanted).refuse("is missing", hint="a stage has a name and run")
     said: dict[str, Any] = {"name": fields["name"].word()}
     said |= {"run": _NOTHING} | {name: fields[name].string() for name in _TEXTS if name in fields}
     said |= {name: fields[name].flag() for name in _FLAGS if name in fields}

@@ -42,6 +42,7 @@ from rota.runner.report.orders import Orders
 from rota.runner.report.outbox import Outbox
 from rota.runner.report.records import TaskRecords
 from rota.runner.start.ahead import LeasesAhead
+from rota.runner.start.calls import Calls
 from rota.runner.start.command_setup import CommandSetup
 from rota.runner.start.cores import Cores
 from rota.runner.start.disk_room import DiskRoom
@@ -235,6 +236,7 @@ class Components:
             consoles=consoles,
             keeping=keeping,
             told=told,
+            calls=Calls(scripts),
             scratch_root=scratch_root,
             host=identity.host,
         )

@@ -6,7 +6,7 @@ These classes refer to each other, so they share a module. It imports nothing th
 from __future__ import annotations
 
 from rota.core.attempts.leases import Started
-from rota.core.jobs.command import is_shell
+from rota.core.jobs.command import Call, is_shell
 from rota.core.jobs.outcome import Outcome
 from rota.launcher.base import Launcher, OutputPipes, Usage
 from rota.launcher.scratch import Scratch
@@ -14,6 +14,7 @@ from rota.plan.size import Size
 from rota.runner.contain import process_mark
 from rota.runner.contain.fence import Fence
 from rota.runner.end.behaviour_progress import BehaviourProgress
+from rota.runner.end.returned import CallFile
 from rota.runner.enter.exec_stream import Conduit
 from rota.runner.output.capture import Captured
 from rota.runner.report.journal import Intent, Key, Spawned, pack
@@ -106,6 +107,7 @@ class Task:
     prepared = False  #: its prologue is done
     concluding: Outcome | None = None  #: how it ended, while its epilogue runs
     nodefile: str | None = None  #: where it is, once it has been written
+    call_file: CallFile | None = None  #: of a command that is the call of a function
     ticket: str | None = None  #: the same of the file with its ticket
     runs = 0  #: processes that a lasting launcher has started for it (`keeping`), but for those that entered it
     noted: bytes = b""  #: what its launcher knows of it (`keeping`)
@@ -167,6 +169,11 @@ class Task:
     def shell(self) -> bool:
         """Is it run by a shell, whose exit codes 126 and 127 have a meaning?"""
         return is_shell(self.grant.cmd)
+
+    @property
+    def calls(self) -> bool:
+        """Is its command the call of a function?"""
+        return not self.part and isinstance(self.grant.cmd, Call)
 
     @property
     def can_checkpoint(self) -> bool:

@@ -224,6 +224,9 @@ class Store(Protocol):
     def attempts(self, job: int) -> list[StoredAttempt]:
         """All attempts of a job, by number."""
 
+    def returned(self, jobs: list[int]) -> dict[int, tuple[int, str]]:
+        """What calls of functions left last, by job: the number of that attempt, and a `Returned` as JSON."""
+
     def events(self, job: int) -> list[EventRow]:
         """The events of a job, oldest first."""
 

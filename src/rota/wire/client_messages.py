@@ -12,3 +12,4 @@ from rota.wire.new_after import *  # noqa: F403
 from rota.wire.new_use import *  # noqa: F403
 from rota.wire.pipelines import *  # noqa: F403
 from rota.wire.requests import *  # noqa: F403
+from rota.wire.results import *  # noqa: F403

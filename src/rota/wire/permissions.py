@@ -26,6 +26,7 @@ _JOBS: Final = (
     *(m.SetMachine, m.ReserveMachine, m.ReturnMachine),
     *(m.RunPipeline, m.WatchPipeline, m.ShowPipeline, m.ListPipelines, m.ActPipeline),
     *(m.GetPipelinePicture, m.ListElements, m.GetElementGraph, m.GetLayers),
+    m.GetResults,
     *_CHANNELS,
 )
 

@@ -18,6 +18,7 @@ from rota.wire.pipelines import (
     ShowPipeline,
     WatchPipeline,
 )
+from rota.wire.results import GetResults
 
 
 class NewElement(Message, frozen=True):
@@ -360,5 +361,6 @@ FromClient = (
     | SetMachine | ReserveMachine | ReturnMachine
     | RunPipeline | WatchPipeline | ShowPipeline | ListPipelines | ActPipeline
     | GetPipelinePicture | ListElements | GetElementGraph | GetLayers
+    | GetResults
     | OpenChannel | InChannel
 )  # fmt: skip

@@ -159,6 +159,30 @@ export interface BytesView {
   used: number | null;
 }
 
+/** The call of a Python function. Its arguments are values of JSON. */
+export interface Call {
+  call: string;
+  args?: unknown[];
+  kwargs?: Record<string, unknown>;
+  python?: string;
+  each?: boolean;
+}
+
+/** Why a call has no result: the type of an exception with its message and traceback, or a reason code. */
+export interface CallErrorView {
+  type: string;
+  message: string;
+  traceback: string;
+}
+
+/** What the call of a function returned. `error` says why a call that has ended has no result: the type of an exception with its message and traceback, or a reason code. */
+export interface CallResult {
+  id: number;
+  state: string;
+  result: unknown;
+  error: CallErrorView | null;
+}
+
 /** What blocks a job from starting, or from starting earlier: `job`, `walltime`, `quota` … */
 export interface CauseView {
   kind: string;
@@ -381,7 +405,7 @@ export interface JobPage {
 export interface JobView {
   id: number;
   key: string;
-  cmd: string | string[];
+  cmd: string | string[] | Call;
   cwd: string | null;
   name: string;
   group: string;

@@ -12,6 +12,7 @@ import { Details, Siblings } from "./job/details";
 import { Graph } from "./job/graph";
 import { Head } from "./job/head";
 import { Output } from "./job/output";
+import { Result } from "./job/result";
 import { Story } from "./job/story";
 import { element as elementOf } from "./job/view";
 import { Why } from "./job/why";
@@ -65,6 +66,7 @@ export default function Page(): ReactNode {
       <div className="job-columns">
         <div>
           <Why job={job} />
+          <Result job={job} />
           <Output job={job} />
           <Attempts job={job} />
           <Graph id={job.id} />

@@ -17,8 +17,10 @@ from rota.api.operations import EVENTS, TEXT, ApiRequest, OperationTable
 from rota.api.routes.jobs import OneJob
 from rota.client import calls
 from rota.client.printed import Absent, Marking
+from rota.client.results import results
 from rota.errors import BadInput, RotaError
 from rota.wire import client_messages as m
+from rota.wire.results import ErrorView
 
 table = OperationTable("jobs")
 
@@ -118,6 +120,24 @@ def _whole_characters(parts: list[m.OutputPart], begin: int, *, marks: bool) -> 
         fitting = (b"\xef\xbf\xbd" if first else b"") + inner + (b"\xef\xbf\xbd" if last else b"")
         text += marking.took(replace(part, data=fitting)).decode()
     return text + marking.finish().decode()
+
+
+class CallResult(Struct):
+    """What the call of a function returned. `error` says why a call that has ended has no result: the type of an
+    exception with its message and traceback, or a reason code."""
+
+    id: int
+    state: str
+    result: Any
+    error: ErrorView | None
+
+
+@table.get("/jobs/{id}/result", "job_result", place=OneJob, answer=CallResult)
+async def job_result(request: ApiRequest) -> CallResult:
+    """What the call of a function returned; both `result` and `error` are null while it has not ended."""
+    (view,) = await request.call(results([request.path.id]))
+    value = msgspec.Raw(b"null" if view.result is None else view.result.encode())
+    return CallResult(view.id, view.state, value, view.error)
 
 
 class RawQuery(Struct, forbid_unknown_fields=True):

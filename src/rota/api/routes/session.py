@@ -40,7 +40,7 @@ async def log_in(request: ApiRequest) -> RawAnswer:
     try:
         # Nothing may fail after this: the code is spent.
         async with services.connections.client(services.own_token) as client:
-            made = await client.call(calls.ui_redeem(request.body.code))
+            made = await client.ask(calls.ui_redeem(request.body.code))
             services.connections.verdicts.accept(made.token)
             view = _view(request, made.token, client.welcome)
     except (Denied, BadInput) as error:
@@ -57,7 +57,7 @@ async def show_session(request: ApiRequest) -> SessionView:
     """The user of this session."""
     token = request.credential.token
     async with request.services.connections.client(token) as client:
-        await client.call(calls.ping())
+        await client.ask(calls.ping())
         return _view(request, token, client.welcome)
 
 

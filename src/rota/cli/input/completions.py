@@ -24,6 +24,7 @@ _PATHS: Final = {
     "home": "dir",
     "input_file": "file",
     "job_key": "file",
+    "python": "file",
     "stderr": "file",
     "stdout": "file",
 }

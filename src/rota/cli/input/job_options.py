@@ -49,6 +49,41 @@ def given(options: dict[str, Any]) -> dict[str, object]:
     return {name: value for name, value in found.items() if value is not None and value != ()}
 
 
+def call_options(function: F) -> F:
+    """Decorator: add the options by which the job of `add` or `run` is the call of a Python function."""
+    for option in (_check, _python, _kwargs, _args, _call):
+        function = option(function)
+    return function
+
+
+_call = click.option(
+    "--call",
+    "function",
+    metavar="FUNCTION",
+    help="Call this Python function, module:function or path.py:function.",
+)
+_args = click.option("--args", metavar="JSON", help="Its arguments, as a JSON list.")
+_kwargs = click.option("--kwargs", metavar="JSON", help="Its keyword arguments, as a JSON object.")
+_python = click.option(
+    "--python",
+    metavar="PATH",
+    help="The interpreter that runs it, without Rota if need be (default: python3).",
+)
+_check = click.option(
+    "--check",
+    "check_call",
+    is_flag=True,
+    help="Import the function here first, and refuse arguments that it does not take.",
+)
+
+
+def given_call(options: dict[str, Any]) -> dict[str, object]:
+    """Remove the options of `call_options` from a command's arguments; returns the given ones."""
+    found = {name: options.pop(name) for name in ("args", "kwargs", "python", "check_call")}
+    found["call"] = options.pop("function")
+    return {name: value for name, value in found.items() if value is not None and value is not False}
+
+
 #: Of commands that take an input.
 script_option: Final = click.option(
     "--script",

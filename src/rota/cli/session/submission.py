@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -23,7 +23,7 @@ from rota.client.intake import from_bytes
 from rota.client.session import Added, first_batch
 from rota.client.submit_environment import default_memory
 from rota.core.fields.values import check_command
-from rota.core.jobs.command import Command
+from rota.core.jobs.command import Call, Command
 from rota.errors import BadInput, NoManager, RotaError, UserError
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class Submission:
         input: str | None = None,
         script: str | None = None,
         lines: bool = False,
+        function: Mapping[str, object] | None = None,
     ) -> None:
         self.call = call
         self.id = submission.new_id()
@@ -62,8 +63,12 @@ class Submission:
         self._whole = False  #: the manager may have all of them
         self._lines = lines
         self._script = _read_script(script, file=file, lines=lines) if script is not None else None
-        self.source = self._script.source if self._script else _source(file, command)
-        self.single_command = command is not None or self._script is not None
+        self.function: Call | None = None
+        if function:
+            alone = file is None and command is None and script is None and not lines
+            self.function = _read_call(dict(function), alone=alone)
+        self.source = self._script.source if self._script else _source(file, command, self.function)
+        self.single_command = command is not None or self._script is not None or self.function is not None
         named = not self.single_command and file not in (None, "-")
         self._input = input if input is not None else submission.input_of(file or "") if named else ""
         path = script or file
@@ -91,6 +96,8 @@ class Submission:
     def _batches(self, file: str | None, command: list[str] | None) -> Iterator[UploadBatch]:
         if self._script is not None:
             return _one_job(self._script.command(command or ()), self.base)
+        if self.function is not None:
+            return _one_job(self.function, self.base)
         if command is not None:
             return _from_words(command, self.base)
         if file in (None, "-"):
@@ -191,7 +198,9 @@ def _sample(batch: UploadBatch, most: int) -> list[SampleJob]:
     ]
 
 
-def _source(file: str | None, command: list[str] | None) -> str:
+def _source(file: str | None, command: list[str] | None, function: Call | None = None) -> str:
+    if function is not None:
+        return "the call"
     if command is not None:
         if file is not None:
             raise BadInput("both a file and a command are given", hint="give one of them")
@@ -201,6 +210,21 @@ def _source(file: str | None, command: list[str] | None) -> str:
     if file is None and sys.stdin.isatty():
         raise BadInput("there is no input", hint="give a file, '-' for stdin, or a command after '--'")
     return "stdin" if file in (None, "-") else submission.shown(file or "")
+
+
+def _read_call(given: dict[str, object], *, alone: bool) -> Call:
+    """The call that the options describe, checked by its own interpreter if that is asked for."""
+    from rota.core.fields.calls import take_call
+
+    checked = bool(given.pop("check_call", False))
+    if not alone:
+        raise BadInput("both a function and commands are given", field="call", hint="give one of them")
+    call = take_call(given, text=True)
+    if checked:
+        from rota.client.call_check import check_here
+
+        check_here(call)
+    return call
 
 
 def _read_script(path: str, *, file: str | None, lines: bool) -> Script:
@@ -252,9 +276,10 @@ def _from_words(words: list[str], base: Wanted) -> Iterator[UploadBatch]:
     return _one_job(command, base)
 
 
-def _one_job(command: str | list[str], base: Wanted) -> Iterator[UploadBatch]:
+def _one_job(command: Command, base: Wanted) -> Iterator[UploadBatch]:
     try:
-        check_command(command)
+        if not isinstance(command, Call):
+            check_command(command)
     except BadInput as error:
         raise BadInput(f"the command {error.text}", hint=error.hint) from None
     builder = Builder(base)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from rota.client.aio.jobs import JobOperations
+from rota.client.aio.functions import CallOperations
 from rota.client.aio.manager import ManagerOperations
 from rota.client.aio.pipelines import PipelineOperations
 from rota.client.aio.site import SiteOperations
@@ -15,7 +15,7 @@ from rota.errors import NoManager
 from rota.home import Home
 
 
-class AsyncClient(JobOperations, PipelineOperations, SiteOperations, ManagerOperations):
+class AsyncClient(CallOperations, PipelineOperations, SiteOperations, ManagerOperations):
     """A connection to a manager, with everything that it can be asked. Not for several threads at once."""
 
 

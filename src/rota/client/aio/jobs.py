@@ -17,6 +17,7 @@ from rota.core.answers import Acted, WalltimeSet
 from rota.core.attempts.signal_names import signal_name
 from rota.wire import client_messages as m
 from rota.wire import views
+from rota.wire.results import ResultView
 
 
 class JobOperations(AsyncConnection):
@@ -72,6 +73,19 @@ class JobOperations(AsyncConnection):
     async def job(self, job: int) -> views.JobView:
         """Everything about one job, with its attempts and its story."""
         return await self.ask(calls.show(job))
+
+    async def results(self, *jobs: int) -> list[ResultView]:
+        """What these calls of functions returned, or why they failed; of those that have not ended, neither.
+
+        value_of((await manager.results(17))[0])
+        """
+        from rota.client.results import results
+
+        found: list[ResultView] = []
+        while len(found) < len(jobs):
+            page = await self.ask(results([*jobs[len(found) :]]))
+            found += page
+        return found
 
     async def status(self, *selectors: Selector) -> views.StatusView:
         """Counts by state and by group."""

@@ -45,10 +45,6 @@ class AsyncTransport:
     async def ask(self, call: Call[T]) -> T:
         raise NotImplementedError
 
-    async def call(self, call: Call[T]) -> T:
-        """`ask`, by its older name."""
-        return await self.ask(call)
-
     async def close(self) -> None:
         """Close the connection. Safe to call twice."""
         if self._streams is not None:

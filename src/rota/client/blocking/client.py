@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from rota.client.blocking.jobs import JobOperations
+from rota.client.blocking.functions import CallOperations
 from rota.client.blocking.manager import ManagerOperations
 from rota.client.blocking.pipelines import PipelineOperations
 from rota.client.blocking.site import SiteOperations
@@ -16,7 +16,7 @@ from rota.errors import NoManager
 from rota.home import Home
 
 
-class Client(JobOperations, PipelineOperations, SiteOperations, ManagerOperations):
+class Client(CallOperations, PipelineOperations, SiteOperations, ManagerOperations):
     """A connection to a manager, with everything that it can be asked. Not for several threads at once."""
 
 

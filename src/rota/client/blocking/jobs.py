@@ -18,6 +18,7 @@ from rota.core.answers import Acted, WalltimeSet
 from rota.core.attempts.signal_names import signal_name
 from rota.wire import client_messages as m
 from rota.wire import views
+from rota.wire.results import ResultView
 
 
 class JobOperations(Connection):
@@ -73,6 +74,19 @@ class JobOperations(Connection):
     def job(self, job: int) -> views.JobView:
         """Everything about one job, with its attempts and its story."""
         return self.ask(calls.show(job))
+
+    def results(self, *jobs: int) -> list[ResultView]:
+        """What these calls of functions returned, or why they failed; of those that have not ended, neither.
+
+        value_of(manager.results(17)[0])
+        """
+        from rota.client.results import results
+
+        found: list[ResultView] = []
+        while len(found) < len(jobs):
+            page = self.ask(results([*jobs[len(found) :]]))
+            found += page
+        return found
 
     def status(self, *selectors: Selector) -> views.StatusView:
         """Counts by state and by group."""

@@ -17,6 +17,7 @@ from rota.client.fields.wanted_record import WantedRecord
 from rota.core.fields import request
 from rota.core.fields.table import FIELDS, LEARNED
 from rota.core.fields.values import shown
+from rota.core.jobs.command import CALL_FIELDS
 from rota.errors import BadInput
 from rota.plan.size import CORE, Size
 from rota.time_zones import local_seconds
@@ -24,7 +25,7 @@ from rota.time_zones import local_seconds
 #: Part of the contract, but not supported in this version.
 # fmt: off
 LATER: Final = frozenset({
-    "call", "args", "notify", "stage_in", "stage_out",
+    "notify", "stage_in", "stage_out",
 })
 # fmt: on
 
@@ -153,7 +154,7 @@ def refuse_name(name: str, known: Iterable[str] = ()) -> NoReturn:
         raise BadInput("given twice", field="cmd", hint="give it once")
     import difflib
 
-    names = list(known) or ["cmd", *FIELDS]
+    names = list(known) or ["cmd", *CALL_FIELDS, *FIELDS]
     close = difflib.get_close_matches(name[:60], names, n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"the fields are {', '.join(names)}"
     raise BadInput("there is no such field", field=shown(name, 60), hint=hint)

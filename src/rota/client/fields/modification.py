@@ -15,6 +15,7 @@ from rota.client.submit_environment import working_directory
 from rota.core.fields.after import Dependency
 from rota.core.fields.table import CHANGEABLE, FIELDS
 from rota.core.fields.values import check_command
+from rota.core.jobs.command import Command
 from rota.errors import BadInput
 from rota.wire.client_messages import NewAfter, SpecChange
 
@@ -53,7 +54,7 @@ def spec_change(fields: Mapping[str, object], *, text: bool = False) -> SpecChan
     return SpecChange(**sent)
 
 
-def _command(value: object, *, text: bool) -> str | list[str]:
+def _command(value: object, *, text: bool) -> Command:
     try:
         return check_command(value)
     except BadInput as error:

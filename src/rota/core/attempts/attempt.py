@@ -30,7 +30,7 @@ from rota.core.jobs.reason_texts import sentence
 from rota.core.jobs.retry import delay_s, longest_delay_s, may_retry, next_attempt_text, reservation_over
 from rota.core.learning.estimate import learn
 from rota.core.machines.machine_use import job_began, job_left
-from rota.core.rows import EndRow, StartRow, VoidRow
+from rota.core.rows import EndRow, ReturnedRow, StartRow, VoidRow
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import Runner, World, erase, move, write
@@ -221,6 +221,10 @@ def _write_end(turn: Turn, job: Job, ended: AttemptEnd, outcome: Outcome, starte
     verdict = State.FAILED if ended.state is State.DELAYED else ended.state
     reason = ended.reason
     code, message = (reason.code, reason.message) if reason else (None, None)
+    if outcome.returned is not None:
+        turn.changes.returned.append(
+            ReturnedRow(job.id, job.attempt, msgspec.json.encode(outcome.returned).decode())
+        )
     behaved = msgspec.json.encode(outcome.behaviours).decode() if outcome.behaviours else None
     report = msgspec.json.encode(outcome.kept).decode() if outcome.kept is not None else None
     turn.changes.ends.append(

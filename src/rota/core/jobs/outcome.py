@@ -15,6 +15,24 @@ class Behaved(Struct, frozen=True, array_like=True, gc=False):
     message: str = ""
 
 
+class CallError(Struct, frozen=True, array_like=True, gc=False):
+    """The exception that ended the call of a function, or why its result could not be kept."""
+
+    type: str
+    message: str
+    traceback: str = ""
+
+
+class Returned(Struct, frozen=True, array_like=True, gc=False):
+    """What the call of a function left."""
+
+    value: str = ""  #: its result as JSON; empty: it has none
+    error: CallError | None = None
+    typed: bool = False  #: its arguments were converted as the function is annotated
+    warm: bool = False  #: it was a fork of a template
+    note: str = ""
+
+
 class Outcome(Struct, frozen=True, array_like=True, gc=False):
     """How an attempt ended, as its runner saw it. Sizes in bytes, times in seconds."""
 
@@ -38,3 +56,4 @@ class Outcome(Struct, frozen=True, array_like=True, gc=False):
     kept: OutputReport | None = None  #: about the output; None: there was none, or the runner is older
     most_mem: int = 0  #: upper bound of the peak if `peak_mem` is unknown (0); 0: no bound either
     by_wall_clock: bool = False  #: its end was not observed, so `ended_at` is by the wall clock
+    returned: Returned | None = None  #: of the call of a function

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final, assert_never
 
-from rota.core.jobs.command import Command
+from rota.core.jobs.command import Call, Command
 from rota.core.learning.wrapper_programs import (
     KEYWORDS,
     LOOPS,
@@ -64,7 +64,7 @@ _CACHED_TEXTS: Final = 64
 
 
 def program_of(cmd: Command) -> str:
-    """The name of the program in this command: never empty, never over 255 bytes."""
+    """The name of the program, or function, of this command: never empty, never over 255 bytes."""
     if isinstance(cmd, str):
         blank = cmd.find(" ")
         if blank < 0:
@@ -73,6 +73,8 @@ def program_of(cmd: Command) -> str:
             return name
         blank = cmd.find(" ", blank + 1)
         return _pairs.get(cmd if blank < 0 else cmd[:blank]) or _parsed(cmd)
+    if isinstance(cmd, Call):
+        return _shortened(cmd.call) or NAMELESS
     if not isinstance(cmd, list):
         assert_never(cmd)
     if not cmd:

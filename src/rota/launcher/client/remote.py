@@ -24,6 +24,7 @@ from rota.launcher.base import (
     Discarded,
     Ended,
     Key,
+    NotReady,
     OutputPipes,
     Refused,
     StartOrder,
@@ -70,6 +71,8 @@ class RemoteLauncher(Holding):
         self._heir: Inheritance | None = None
         if own:
             inherited.launchers.add(self.pid)
+
+    forks = False
 
     @property
     def lasting(self) -> bool:
@@ -138,12 +141,14 @@ class RemoteLauncher(Holding):
 
     def start(self, order: StartOrder, *, plain: bool = False) -> Begun:
         refuse_unbuilt(order)
+        if order.template or order.fork_of:
+            raise NotReady("gone")
         self._check()
         if self._heir is not None and order.kind != "command":
             return self._heir.start(order)
         if self.dead:
             raise Refused("the launcher has died")
-        if not isinstance(order.stdio, (Captured, Discarded)):
+        if order.file is not None or not isinstance(order.stdio, (Captured, Discarded)):
             try:
                 ensure_room(_FDS_OF_START)
             except OSError as error:
@@ -191,6 +196,9 @@ class RemoteLauncher(Holding):
         heir.take_on(begun.pid, number)
         heir.recall(story)
         return begun
+
+    def end_template(self, pid: int) -> str:
+        return ""
 
     def run(self, order: StartOrder, limit_s: float) -> int | None:
         pid = self.start(order).pid

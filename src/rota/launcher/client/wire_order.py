@@ -24,6 +24,7 @@ def start_message(order: StartOrder, serial: int, *, plain: bool = False) -> m.S
         list(order.cores),
         serial,
         plain,
+        order.file,
     )
 
 

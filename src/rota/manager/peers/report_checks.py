@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from rota.core.attempts.leases import Finished, HeldLease, JobProgress, NodeFault, PartOpened, Paused, Started
 from rota.core.attempts.progress_lines import sane_progress
-from rota.core.jobs.outcome import Behaved, Outcome
+from rota.core.jobs.outcome import Behaved, Outcome, Returned
 from rota.core.output.output_report import NOT_SENT, OutputReport
 from rota.errors import WireError
 from rota.wire import messages as m
@@ -27,6 +27,8 @@ _MOST: Final = 1 << 62
 _MOST_SEATS: Final = 100_000
 _LONGEST: Final = 64 * 1024
 _BEHAVIOURS: Final = 1000
+#: The most that a result has in characters.
+_RESULT: Final = 1 << 20
 _BLOCKS: Final = 4096
 _MOST_TOLD: Final = 100_000
 _NOT_KEPT: Final = OutputReport(missing=NOT_SENT, message="what its runner said about its output cannot be true")
@@ -142,7 +144,13 @@ def _outcome(o: Outcome, runner: str) -> bool:
         and len(o.behaviours) <= _BEHAVIOURS
         and sum(len(each.behaviour) + len(each.message) for each in o.behaviours) <= 16 * _LONGEST
         and _kept(o)
+        and (o.returned is None or _returned(o.returned))
     )
+
+
+def _returned(left: Returned) -> bool:
+    told = "" if left.error is None else left.error.type + left.error.message + left.error.traceback
+    return len(left.value) <= _RESULT and len(told) <= 4 * _LONGEST and len(left.note) <= _LONGEST
 
 
 def _is_code(reason: str) -> bool:
@@ -185,8 +193,13 @@ def _sane_outcome(o: Outcome, runner: str, by: float) -> Outcome:
     reason, message = o.reason, o.message
     if not _is_code(reason):
         reason, message = _UNKNOWN, message or f"the runner says {reason[:100]!a}"
+    returned = o.returned
+    if returned is not None and not _returned(returned):
+        returned = None
+        reason, message = reason or "result", message or "its runner sent a result that is too large"
     return replace(
         o,
+        returned=returned,
         exit_code=code if code is None or -(1 << 31) <= code < 1 << 31 else 1,
         signal=number if number is None or 0 <= number < 256 else 0,
         reason=reason,

@@ -33,6 +33,7 @@ from rota.manager.views import (
     nodes,
     pools,
     quotas,
+    results,
     shares,
     site_records,
     whatif,
@@ -142,6 +143,9 @@ class Questions:
                 return await self._nodes()
             case m.GetNode(_, host):
                 return await self._node(host)
+            case m.GetResults(_, jobs):
+                await self._selection.refuse_others(peer, jobs)
+                return await read(lambda: results.results(self._store, world, jobs))
             case m.ReadOutput():
                 return await self._output(peer, ask)
         raise Bug(f"{type(ask).__name__} may be sent, but nothing answers it")

@@ -10,7 +10,7 @@ from rota.errors import BadInput
 #: Ends of attempts that failed and that no user caused.
 RETRY_CODES: Final = (
     *("exit", "signal", "memory", "time", "walltime", "disk", "lost", "not_found", "output_file"),
-    "provision",
+    *("provision", "exception", "import", "result"),
 )
 #: Resets the list: all codes but the walltime, and none that another attempt cannot change.
 DEFAULT: Final = "default"

@@ -256,6 +256,8 @@ class Containment:
             say_all(remove_file(task.nodefile))
         if task.ticket is not None:
             say_all(remove_file(task.ticket))
+        if task.call_file is not None:
+            task.call_file.close()
         self.take_back(task.key)
         if task.fence is not None and not task.fence.remove():
             self._garbage.append(task.fence)

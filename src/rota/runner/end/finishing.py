@@ -17,6 +17,7 @@ from rota.runner.output.followers import COALESCE_S, Followers
 from rota.runner.output.pipe_pool import PipePool
 from rota.runner.output.segments import Segments
 from rota.runner.output.streams import Streams
+from rota.runner.report.outbox import bulk_of
 from rota.runner.report.records import TaskRecords
 from rota.runner.start.hooks import NodeHooks
 from rota.runner.start.parts import Parts
@@ -113,6 +114,8 @@ class Finisher:
         """Record the end of a task and free its seat."""
         seat, pipes = task.seat, task.pipes
         task.over = True
+        if outcome.returned is not None:
+            self._records.outbox.bulk += bulk_of(outcome)
         self._records.end(task, outcome)
         self._tasks.by_key.pop(task.key, None)
         if self._followers or task.out is not None or task.err is not None:

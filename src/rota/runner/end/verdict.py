@@ -15,6 +15,7 @@ from rota.core.output.output_report import OutputReport, not_kept
 from rota.launcher.base import CannotRun
 from rota.runner import clock
 from rota.runner.end.measure import Sampler, about_size, peak
+from rota.runner.end.returned import verdict
 from rota.runner.output.segments import Segments
 from rota.runner.task import Task
 
@@ -30,6 +31,11 @@ def judge(task: Task, sampler: Sampler, segments: Segments) -> Outcome:
     number = -code if code < 0 else None
     memory, at_most = peak(task)
     reason, message, permanent = _reason(task, code, sampler)
+    returned = None
+    if task.calls:
+        failed, why, vain, returned = verdict(task.call_file, code)
+        if failed and not reason and code >= 0:
+            reason, message, permanent, code = failed, why, vain, 1
     if reason == "memory" and task.fence is not None:
         # Not for other jobs: it counts cached files, which a job does not need.
         memory = max(memory, task.fence.memory_peak())
@@ -63,6 +69,7 @@ def judge(task: Task, sampler: Sampler, segments: Segments) -> Outcome:
         permanent=permanent,
         kept=kept,
         most_mem=0 if memory else at_most,
+        returned=returned,
     )
 
 

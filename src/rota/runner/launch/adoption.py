@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 
+from rota.core.jobs.command import Call
 from rota.launcher.base import Begun
 from rota.launcher.client.processes import Adopted
 from rota.launcher.client.remote import RemoteLauncher
@@ -22,6 +23,7 @@ from rota.runner.contain.suspension import Suspension
 from rota.runner.contain.task_containment import Containment
 from rota.runner.end.behaviours import Behaviours
 from rota.runner.end.finishing import Finisher
+from rota.runner.end.returned import CallFile
 from rota.runner.end.sampling import Sampling
 from rota.runner.end.task_signals import TaskSignals
 from rota.runner.enter.channels import JobChannels
@@ -34,7 +36,8 @@ from rota.runner.loop import Loop
 from rota.runner.output.capture import Capture
 from rota.runner.output.pipe_pool import PipePool
 from rota.runner.report.journal import Key
-from rota.runner.report.outbox import Outbox
+from rota.runner.report.outbox import Outbox, bulk_of
+from rota.runner.start.calls import request_of
 from rota.runner.start.environment import Catalogue
 from rota.runner.start.hook_process import PROLOGUE, RESUME, SUSPEND, Script
 from rota.runner.start.hooks import NodeHooks
@@ -102,6 +105,7 @@ class Adoption:
         for key, ended in story.leases.items():
             if ended.finished is not None:
                 self._outbox.end(key, ended.finished)
+                self._outbox.bulk += bulk_of(ended.finished.outcome)
         for launcher, all_held in self._predecessor.launchers:
             self._launchers.adopt(launcher)
             for held in all_held:
@@ -235,6 +239,9 @@ class Adoption:
             self._begun(task, process)
         if task.env.spec.interactive and process.kind == "command" and held.fds[index]:
             self._consoles.adopt(task, held.fds[index][0])
+        if task.calls and process.kind == "command" and held.fds[index]:
+            request = request_of(task.grant.cmd) if isinstance(task.grant.cmd, Call) else b""
+            task.call_file = CallFile(held.fds[index][-1], len(request))
         task.status = None
         self._tasks.by_pid[pid] = task
         self._tell_end(task, process)

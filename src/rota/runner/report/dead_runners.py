@@ -10,8 +10,11 @@ from rota.runner.identity import RunnerIdentity, name_of
 from rota.runner.launch import launched
 from rota.runner.launch.launchers import Launchers
 from rota.runner.log import say, say_exception
-from rota.runner.report.outbox import plainer
+from rota.runner.report.outbox import plainer, within
 from rota.wire.reports import Settle
+
+#: Bytes that calls of functions left, in the one message that settles a runner.
+_MOST_BULK = 24 << 20
 
 
 class DeadRunners:
@@ -78,5 +81,5 @@ class DeadRunners:
             say(f"runner {dead.runner} is dead; {len(finished)} of its attempts ended")
             began = dead.story.began
             rebooted = began is not None and began.boot_id != own.boot_id
-            settled.append((dead, Settle(dead.runner, finished, whole, rebooted)))
+            settled.append((dead, Settle(dead.runner, within(finished, _MOST_BULK), whole, rebooted)))
         return settled

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
+from msgspec import structs
+
 from rota.core.attempts.leases import Finished, LeaseRef, NodeFault, PartOpened, Paused, Phase
 from rota.core.jobs.outcome import Outcome
 from rota.runner.report.journal import Key
@@ -13,6 +15,8 @@ from rota.wire.reports import Report
 
 #: Outcomes in one report: keeps frames far below what the manager accepts.
 MOST_ENDED = 4096
+#: The same of what calls of functions left, in bytes.
+_MOST_BULK = 8 << 20
 
 
 class Outbox:
@@ -33,6 +37,7 @@ class Outbox:
         self.shut: list[LeaseRef] = []
         self.unfit: str | None = None  #: news about this host: see `Report.unfit`
         self.unacked: dict[Key, Finished] = {}  #: ended, and not known to be on the manager's disk
+        self.bulk = 0  #: bytes that calls of functions have left, in what is not reported yet
         self.careful = False  #: a report was refused: ends are reported one by one until all are acknowledged
 
     def __bool__(self) -> bool:
@@ -63,6 +68,8 @@ class Outbox:
         if self.careful:
             most = 1
         ended, more = self.ended, []
+        if self.bulk:
+            most = min(most, self._fitting(ended))
         if len(ended) > most:
             ended, more = ended[:most], ended[most:]
         # What began and ended meanwhile is reported only once, as ended.
@@ -84,6 +91,17 @@ class Outbox:
             self.paused, self.opened, self.shut = [], [], []
         self.unfit = None
         return frame
+
+    def _fitting(self, ended: list[Finished]) -> int:
+        """How many of these ends, at least one, go into one report with what they left."""
+        size = 0
+        for place, finished in enumerate(ended):
+            size += (own := bulk_of(finished.outcome))
+            if size > _MOST_BULK and place:
+                return place
+            self.bulk -= own
+        self.bulk = 0
+        return len(ended)
 
     def unacknowledged(self) -> list[bytes]:
         """The frames to repeat on a new connection, oldest first."""
@@ -113,10 +131,35 @@ class Outbox:
         return outcomes
 
 
+def within(ended: list[Finished], most: int) -> list[Finished]:
+    """These ends, which must go into one message: results beyond so many bytes are lost, and say so."""
+    found: list[Finished] = []
+    for finished in ended:
+        o = finished.outcome
+        if (most := most - bulk_of(o)) < 0 and o.returned is not None:
+            lost = "its runner died before the manager had its result"
+            o = structs.replace(o, returned=None, reason=o.reason or "lost", message=o.message or lost)
+            finished = structs.replace(finished, outcome=o)
+        found.append(finished)
+    return found
+
+
+def bulk_of(outcome: Outcome) -> int:
+    """Bytes that the call of a function has left."""
+    left = outcome.returned
+    if left is None:
+        return 0
+    told = "" if left.error is None else left.error.traceback + left.error.message
+    return len(left.value.encode()) + len(told.encode("utf-8", "replace"))
+
+
 def plainer(finished: Finished) -> Finished:
     """The same end with fewer details; if there are none left to drop, only that it ended."""
     o = finished.outcome
-    plain = Outcome(o.exit_code, o.signal, o.reason[:64], o.message[:256], permanent=o.permanent)
+    reason, message = o.reason, o.message
+    if o.returned is not None and not reason:
+        reason, message = "result", "the manager could not decode its result"
+    plain = Outcome(o.exit_code, o.signal, reason[:64], message[:256], permanent=o.permanent)
     if plain == o:
         plain = Outcome(reason="lost", message="the manager could not decode the report of its end")
     return Finished(finished.job, finished.attempt, finished.token, finished.seat, plain)

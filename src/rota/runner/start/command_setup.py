@@ -9,14 +9,17 @@ import os
 import time
 from functools import partial
 
+from rota.core.jobs.command import Call
 from rota.launcher.base import Begun, Captured, OnTerminal, Refused, StartOrder
 from rota.launcher.nodefile import nodefile_path, write_nodefile
 from rota.launcher.scratch import Scratch
 from rota.runner.contain.task_containment import Containment
 from rota.runner.current_rules import CurrentRules
+from rota.runner.end.returned import CallFile
 from rota.runner.enter.consoles import Consoles
 from rota.runner.launch.keeping import Keeping
 from rota.runner.output.told_progress import ToldProgress
+from rota.runner.start.calls import Calls, request_of
 from rota.runner.start.command_words import words_of
 from rota.runner.start.errands import ticket_path, write_ticket
 from rota.runner.start.output_files import output_file
@@ -34,6 +37,7 @@ class CommandSetup:
         consoles: Consoles,
         keeping: Keeping,
         told: ToldProgress,
+        calls: Calls,
         scratch_root: str,
         host: str,
     ) -> None:
@@ -42,6 +46,7 @@ class CommandSetup:
         self._consoles = consoles
         self._keeping = keeping
         self._told = told
+        self._calls = calls
         self._scratch_root = scratch_root
         self._host = host
 
@@ -75,10 +80,17 @@ class CommandSetup:
             # What joins a group of some cores by itself need not be bound as well, which costs more.
             bound = () if share is None or (fence is not None and fence.keeps) else share.bound
             stdio = self._terminal() if spec.interactive else self._output(task)
-            order = StartOrder(task.key, "command", words, env, cwd, stdio, groups, bound)
+            call = task.grant.cmd if task.calls else None
+            request = request_of(call) if isinstance(call, Call) else None
+            order = StartOrder(task.key, "command", words, env, cwd, stdio, groups, bound, file=request)
             if task.launcher.lasting:
                 self._keeping.announce(task)
-            begun = task.launcher.start(order)
+            if isinstance(call, Call) and request is not None:
+                task.plain = False
+                begun = self._calls.start(task, call, order)
+                task.call_file = CallFile(begun.fds[-1], len(request)) if begun.fds else None
+            else:
+                begun = task.launcher.start(order)
             self._containment.started(task, begun, groups)
         except (OSError, Refused) as why:
             self._containment.clean_up(task)

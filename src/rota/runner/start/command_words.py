@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rota.core.jobs.command import Command
+from rota.core.jobs.command import Call, Command
 from rota.launcher.base import CannotRun, Words, shell
+from rota.runner.start.calls import words_of_call
 
 BASH = b"/bin/bash"
 
@@ -18,6 +19,8 @@ def words_of(command: Command, *, pipefail: bool, prepare: Callable[[bytes], byt
         if prepare is not None:
             text = prepare(text)
         words = (BASH, [b"bash", b"-o", b"pipefail", b"-c", text]) if pipefail else shell(text)
+    elif isinstance(command, Call):
+        words = words_of_call(command)
     else:
         words = None, [word.encode("utf-8", "surrogateescape") for word in command]
         if not words[1] or not words[1][0]:

@@ -16,6 +16,8 @@ PROLOGUE = "prologue"
 EPILOGUE = "epilogue"
 SUSPEND = "suspend"
 RESUME = "resume"
+#: No hook, but like them no process of any job: forks for calls of functions (`start.calls`).
+TEMPLATE = "template"
 
 #: Called when a script is over, with what was wrong, or an empty text.
 Done = Callable[[str], None]
@@ -33,7 +35,7 @@ class Script:
         self.key = key  #: of the lease for which it runs
         self.launcher = launcher
         self.pid = begun.pid
-        (self.output,) = begun.fds  #: an unnamed file
+        self.output = begun.fds[0] if begun.fds else -1  #: an unnamed file
         self.deadline = deadline  #: when it is killed
         self.late = ""  #: why it was killed
         self.done = done

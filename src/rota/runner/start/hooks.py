@@ -33,6 +33,7 @@ from rota.runner.start.hook_process import (
     EPILOGUE,
     PROLOGUE,
     SUSPEND,
+    TEMPLATE,
     Done,
     Script,
     log_output,
@@ -128,6 +129,9 @@ class NodeHooks:
         script = self.running.pop(pid, None)
         if script is None:
             return False
+        if script.name == TEMPLATE:
+            script.done("")
+            return True
         code = os.waitstatus_to_exitcode(status)
         words = log_output(script)
         if (task := self._tasks.by_key.get(script.key)) is not None:

@@ -46,6 +46,7 @@ class _File(Struct):
     site: dict[tuple[str, str], str]
     observed: int
     intents: dict[str, IntentRow] = {}
+    returned: dict[tuple[int, int], str] = {}
 
 
 #: Learning group → its observations.

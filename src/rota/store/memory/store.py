@@ -148,6 +148,11 @@ class MemoryStore:
         with self._lock:
             return [deepcopy(row) for _, row in sorted(self.tables.attempts.items()) if row.job == job]
 
+    def returned(self, jobs: list[int]) -> dict[int, tuple[int, str]]:
+        wanted = set(jobs)
+        with self._lock:
+            return {job: (n, left) for (job, n), left in sorted(self.tables.returned.items()) if job in wanted}
+
     def events(self, job: int) -> list[EventRow]:
         with self._lock:
             return [event for event in self.tables.events if event.job == job]

@@ -24,6 +24,7 @@ class MemoryTables:
         self.keys: dict[str, set[int]] = {}
         self.highest_job = 0  #: of those that were removed
         self.attempts: dict[tuple[int, int], StoredAttempt] = {}
+        self.returned: dict[tuple[int, int], str] = {}
         self.events: list[EventRow] = []
         self.runners: dict[str, RunnerRow] = {}
         self.tally: dict[tuple[str, int], int] = {}
@@ -75,6 +76,7 @@ class MemoryTables:
             self.keys[self.jobs[n].key].discard(n)
             del self.jobs[n]
         self.attempts = {key: row for key, row in self.attempts.items() if row.job not in gone}
+        self.returned = {key: left for key, left in self.returned.items() if key[0] not in gone}
         self.events = [event for event in self.events if event.job not in gone]
         self.edges = {edge for edge in self.edges if edge.child not in gone}
         self.children = {edge for edge in self.children if edge.child not in gone}

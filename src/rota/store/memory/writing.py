@@ -151,6 +151,8 @@ def _write_attempts(tables: MemoryTables, changes: Changes) -> None:
     for end in changes.ends:
         if (found := stored.get((end.job, end.number))) is not None:
             _end(found, end)
+    for left in changes.returned:
+        tables.returned[left.job, left.number] = left.returned
     for again in changes.regiven.values():
         if (found := stored.get((again.job, again.number))) is not None:
             found.given = json_columns.given(again.given)

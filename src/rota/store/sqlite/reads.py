@@ -183,6 +183,13 @@ class SqliteReads:
             rows = connection.execute(statements()["attempts_of"], (job,)).fetchall()
         return [attempt(row) for row in rows]
 
+    def returned(self, jobs: list[int]) -> dict[int, tuple[int, str]]:
+        with self._reader() as connection:
+            rows = connection.execute(
+                statements()["returned_by"], (msgspec.json.encode(jobs).decode(),)
+            ).fetchall()
+        return {job: (number, left) for job, number, left in rows}
+
     def events(self, job: int) -> list[EventRow]:
         with self._reader() as connection:
             rows = connection.execute(statements()["events_of"], (job,)).fetchall()

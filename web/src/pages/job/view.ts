@@ -1,12 +1,14 @@
 /** Facts about a job that several parts of the page need. */
 
 import type { AttemptView, JobView } from "../../api/types";
+import { call, type Command } from "../../format";
 
 const LIVE: readonly string[] = ["scheduled", "starting", "running", "suspended", "finishing", "lost"];
 
 export const attemptsOf = (job: JobView): AttemptView[] => (Array.isArray(job.attempts) ? job.attempts : []);
 /** An attempt is under way, so more output may come. */
 export const isLive = (job: JobView): boolean => LIVE.includes(job.state);
+export const hasEnded = (job: JobView): boolean => ["complete", "failed", "cancelled"].includes(job.state);
 /** An exit code or signal that the job itself caused is a reason by itself. */
 const OWN: readonly string[] = ["exit", "signal"];
 
@@ -17,8 +19,9 @@ export function endOf({ reason, signal, exit_code }: Pick<JobView | AttemptView,
   return { cause, how };
 }
 /** A command as typed in a shell. */
-export function shellWords(cmd: string | string[]): string {
+export function shellWords(cmd: Command): string {
   if (typeof cmd === "string") return cmd;
+  if (!Array.isArray(cmd)) return call(cmd);
   return cmd.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
 }
 export const element = (job: JobView): string | null =>

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rota.cli.command import Invocation, command
-from rota.cli.input.job_options import given, input_option, job_options, lines_option, script_option
+from rota.cli.input.job_options import (
+    call_options,
+    given,
+    given_call,
+    input_option,
+    job_options,
+    lines_option,
+    script_option,
+)
 from rota.cli.input.selectors import files
 from rota.cli.render.printing import print_out
 
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
 @click.option("--sync", is_flag=True, help="Wait for the jobs; the exit status is as with 'rota run'.")
 @script_option
 @lines_option
+@call_options
 @input_option
 @click.option("--dry-run", is_flag=True, help="Check the input and show what would be added; add nothing.")
 @click.option("--no-start", is_flag=True, help="Do not start a manager if there is none.")
@@ -57,6 +66,7 @@ def add(
       seq 100 | sed 's/.*/work &/' | rota add --mem 2G --time 10m -g work
       rota add --after 12,13 -- ./report.sh --all
       rota add --script job.sh --mem 8G -- input.dat
+      rota add --call model:fit --args '["a.csv"]' --kwargs '{"depth": 3}'
       rota add --array 1-100%5 -- 'simulate --seed $ROTA_ARRAY_INDEX'
       rota add --array-file parameters.txt --limit licence -- ./simulate
       rota add - <<< '{"cmd": "big", "cpus": 8, "mem": "20G", "retries": 1}'
@@ -64,6 +74,7 @@ def add(
     from rota.cli.session.interrupts import explain_interrupt
     from rota.cli.session.submission import Submission
 
+    function = given_call(options)
     how = {"may_start": not no_start, "check": dry_run, "idle": dry_run}
     with explain_interrupt(lambda: "nothing was added"):
         jobs = Submission(
@@ -73,6 +84,7 @@ def add(
             fields=given(options),
             script=script,
             lines=lines,
+            function=function,
             retries=3,
             input=source,
             **how,

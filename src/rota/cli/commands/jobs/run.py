@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from rota.cli.command import Invocation, command
-from rota.cli.input.job_options import given, input_option, job_options, lines_option, script_option
+from rota.cli.input.job_options import (
+    call_options,
+    given,
+    given_call,
+    input_option,
+    job_options,
+    lines_option,
+    script_option,
+)
 from rota.cli.input.selectors import files
-from rota.cli.render.printing import print_err
+from rota.cli.render.printing import print_err, print_out
 
 if TYPE_CHECKING:
     from rota.cli.session.job_output import Printer
@@ -44,6 +52,7 @@ _RESUME: Final = "go on with 'rota manager start' and 'rota wait'"
 @click.option("--keep-order", is_flag=True, help="Print outputs in the order of the input.")
 @script_option
 @lines_option
+@call_options
 @input_option
 @click.option("--dry-run", is_flag=True, help="Check the input and show what would be added; add nothing.")
 @click.option("--no-start", is_flag=True, help="Do not start a manager if there is none.")
@@ -91,16 +100,18 @@ def run(
       ls *.dat | sed 's/.*/gzip &/' | rota run --mem 200M
       rota run --cpus 4 -- make -j4
       rota run --script analysis.py
+      rota run --call math:hypot --args '[3, 4]'
       rota run --keep-order --output grouped commands.txt > results
     """
     from rota.cli.session.submission import Submission
     from rota.errors import BadInput
 
+    function = given_call(options)
     if interactive:
         from rota.cli.session.interactive import run_interactive
 
-        if script or lines:
-            raise BadInput("--script and --lines do not go with -I", hint="give the command after --")
+        if script or lines or function:
+            raise BadInput("--script, --lines and --call do not go with -I", hint="give the command after --")
         if dry_run:
             raise BadInput("--dry-run does not go with -I", hint="see when it would start: rota plan")
 
@@ -115,6 +126,7 @@ def run(
         fields=given(options),
         script=script,
         lines=lines,
+        function=function,
         retries=0,
         input=source,
         **how,
@@ -170,6 +182,8 @@ class Run:
         if settled is None:
             return self._status or 0
         status = exit_status(settled) if self._status is None else self._status
+        if self._jobs.function is not None and status == 0:
+            self._print_result(added)
         if self._incomplete:
             print_err("rota: not all that the jobs printed could be shown; what is missing is marked in its place")
             status = status or 1
@@ -185,6 +199,12 @@ class Run:
             also={"replaced": added.replaced, "changed": added.changed, "kept": added.kept},
         )
         return status
+
+    def _print_result(self, added: Added) -> None:
+        """Print what the function returned, after all that it printed."""
+        for view in self._jobs.connect().results(*added.ids):
+            if view.result is not None and not self._call.json:
+                print_out(view.result)
 
     def _settled(self, added: Added) -> SettledView | None:
         """Wait until all is settled; None when we leave before that, with `_status`."""

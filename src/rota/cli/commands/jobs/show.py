@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -15,7 +16,11 @@ from rota.cli.render.printing import print_out
 
 if TYPE_CHECKING:
     from rota.cli.render.text import SafeText
+    from rota.wire.results import ResultView
     from rota.wire.views import AmountsView, AttemptView, BehavedView, BytesView, JobView, QuantityView, SizeView
+
+#: Characters of a result that are shown with all the rest.
+_SHOWN: Final = 1000
 
 
 @command("show")
@@ -28,18 +33,25 @@ def show(call: Invocation, id: str) -> int:
       rota show 17
       rota show 17 --json
     """
+    from rota.core.jobs.command import Call
+    from rota.errors import Denied
+
+    result = None
     with call.connect_to_read() as client:
         job = client.job(one_job(client, id))
+        if isinstance(job.cmd, Call) and not call.json and not call.quiet:
+            with contextlib.suppress(Denied):  # somebody else's: a result is for its owner, as output is
+                (result,) = client.results(job.id)
     if call.json:
         print_json(job)
     elif call.quiet:
         print_out(str(job.id))
     else:
-        print_out(_card(job))
+        print_out(_card(job, result))
     return 0
 
 
-def _card(job: JobView) -> SafeText:
+def _card(job: JobView, result: ResultView | None = None) -> SafeText:
     from rota.cli.commands.jobs.output_paths import output_file
     from rota.cli.render.job_text import types_text
     from rota.cli.render.text import block, coloured, command_text, harmless, paint
@@ -56,6 +68,7 @@ def _card(job: JobView) -> SafeText:
         ("state", paint(job.state, job.state, on=colour) + _reason(job)),
         ("replaced by", _successor(job)),
         ("command", command_text(job.cmd)),
+        *_call(job, result),
         ("directory", harmless(job.cwd or "a private one")),
         *declared("name"),
         ("group", harmless(", ".join(job.groups) or job.group)),
@@ -105,6 +118,31 @@ def _card(job: JobView) -> SafeText:
             number = f" [{line.attempt}]" if line.attempt else ""
             lines.append(harmless(f"  {_when(line.at)}{number} {line.event} {line.text}".rstrip()))
     return block(lines)
+
+
+def _call(job: JobView, result: ResultView | None) -> list[tuple[str, str]]:
+    """How a function was called, and what came of it."""
+    from rota.cli.render.text import harmless
+    from rota.core.jobs.command import Call
+
+    if result is None or not isinstance(job.cmd, Call):
+        return []
+    how = []
+    if result.result is not None or result.error is not None:
+        how.append("a fork of a template" if result.warm else "an interpreter of its own")
+        how.append("arguments converted by msgspec" if result.typed else "arguments as plain JSON")
+    how += [result.note] if result.note else []
+    value = result.result or ""
+    if len(value) > _SHOWN:
+        value = f"{value[:_SHOWN]} … ({len(value):,} characters; see 'rota result')"
+    return [
+        ("python", harmless(job.cmd.python)),
+        ("called in", harmless("; ".join(how))),
+        (
+            "result",
+            harmless(value),
+        ),
+    ]
 
 
 def _times(job: JobView) -> str:

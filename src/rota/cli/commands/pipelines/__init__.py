@@ -1,1 +1,1 @@
-"""Commands about pipelines."""
+"""Commands about pipelines and about tables that fill themselves."""

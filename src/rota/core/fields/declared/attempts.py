@@ -29,8 +29,8 @@ FIELDS: Final = (
         name="retry_on", kind=kinds.RETRY_ON, default=None, many=True,
         comment="reason codes; None: all where a retry can help, except walltime",
         help="Retry only attempts that ended for one of these reasons: exit, signal, memory, time, walltime, "
-        "disk, "
-        "lost, not_found, output_file, provision (default: all but walltime, if another attempt can help).",
+        "disk, lost, not_found, output_file, provision, exception, import, result (default: all but walltime, if "
+        "another attempt can help).",
     ),
     JobField(
         name="pipefail", kind=kinds.FLAG, default=False, flags=("--pipefail/--no-pipefail",), run=True,

@@ -221,6 +221,15 @@ UPDATE attempts SET
 FROM r
 WHERE job = v ->> 0 AND number = v ->> 1;
 
+-- name: keep_returned
+-- What calls of functions left at the end of their attempts.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
+INSERT OR REPLACE INTO returned (job, number, returned) SELECT v ->> 0, v ->> 1, v ->> 2 FROM r;
+
+-- name: returned_by
+-- What each of these jobs left last: job, attempt, as JSON.
+SELECT job, max(number), returned FROM returned WHERE job IN (SELECT value FROM json_each(?)) GROUP BY job;
+
 -- name: regive_attempts
 -- What attempts have been given by now.
 WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
@@ -349,6 +358,10 @@ DELETE FROM jobs WHERE id IN (SELECT value FROM json_each(?));
 -- name: remove_attempts
 -- Attempts of jobs that are forgotten.
 DELETE FROM attempts WHERE job IN (SELECT value FROM json_each(?));
+
+-- name: remove_returned
+-- What calls of functions left whose jobs are forgotten.
+DELETE FROM returned WHERE job IN (SELECT value FROM json_each(?));
 
 -- name: remove_events
 -- The story of jobs that are forgotten.

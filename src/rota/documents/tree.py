@@ -9,15 +9,24 @@ from typing import Final, NoReturn
 from msgspec import Struct
 
 from rota.core.fields.values import shown
-from rota.errors import BadPipeline
+from rota.errors import BadDocument
 
 #: From the top of a document.
 Path = tuple[str | int, ...]
 #: Line and column, from 1.
 Place = tuple[int, int]
 NOWHERE: Final[Place] = (0, 0)
-#: More than any value of a pipeline needs.
+#: More than any value of a document needs.
 MAX_DEPTH: Final = 12
+
+
+class Form(Struct, frozen=True):
+    """What a kind of document is called, and which errors it has."""
+
+    error: type[BadDocument]
+    what: str  #: `a pipeline`
+    many: str  #: `several pipelines`
+    parts: str  #: `stages and elements`
 
 
 class Node(Struct, frozen=True, kw_only=True):
@@ -68,22 +77,22 @@ class Object(Node, frozen=True, kw_only=True):
         return "an object"
 
 
-def node_of(value: object, path: Path) -> Node:
-    """The node of a value given in Python. Raises `BadPipeline`."""
+def node_of(value: object, path: Path, form: Form) -> Node:
+    """The node of a value given in Python. Raises the error of the form."""
     if len(path) > MAX_DEPTH:
-        raise BadPipeline("is nested too deeply", path=path, hint="a pipeline is a few levels deep")
+        raise form.error("is nested too deeply", path=path, hint=f"{form.what} is a few levels deep")
     match value:
         case None | bool() | int() | float() | str():
             return Scalar(value=value, text=value if isinstance(value, str) else _written(value))
         case Mapping():
             for key in value:
                 if not isinstance(key, str):
-                    raise BadPipeline(f"{key!r:.40} is not a text", path=path, hint="keys are texts")
-            return Object(items={key: node_of(each, (*path, key)) for key, each in value.items()})
+                    raise form.error(f"{key!r:.40} is not a text", path=path, hint="keys are texts")
+            return Object(items={key: node_of(each, (*path, key), form) for key, each in value.items()})
         case Sequence() if not isinstance(value, bytes | bytearray):
-            return List(items=tuple(node_of(each, (*path, at)) for at, each in enumerate(value)))
+            return List(items=tuple(node_of(each, (*path, at), form) for at, each in enumerate(value)))
     text = f"must be a text, a number, true, false, a list or an object, not {type(value).__name__}"
-    raise BadPipeline(text, path=path, hint="convert it")
+    raise form.error(text, path=path, hint="convert it")
 
 
 def _written(value: object) -> str:
@@ -129,10 +138,11 @@ class At(Struct, frozen=True):
 
     node: Node
     path: Path
+    form: Form
     of: str = ""
 
     def refuse(self, text: str, *, hint: str) -> NoReturn:
-        raise BadPipeline(text, path=self.path, hint=hint, of=self.of)
+        raise self.form.error(text, path=self.path, hint=hint, of=self.of)
 
     def fields(self, known: Sequence[str]) -> dict[str, At]:
         """The values of an object that has only these keys."""
@@ -148,14 +158,22 @@ class At(Struct, frozen=True):
         """The values of an object."""
         if not isinstance(self.node, Object):
             self.refuse(f"must be {expected}, not {self.node.kind}", hint="write it like {a: 1}")
-        path, of = self.path, self.of
-        return {key: At(node, (*path, key), of) for key, node in self.node.items.items()}
+        path, form, of = self.path, self.form, self.of
+        return {key: At(node, (*path, key), form, of) for key, node in self.node.items.items()}
 
     def items(self, hint: str) -> list[At]:
         """The members of a list."""
         if not isinstance(self.node, List):
             self.refuse(f"must be a list, not {self.node.kind}", hint=hint)
-        return [At(node, (*self.path, at), self.of) for at, node in enumerate(self.node.items)]
+        return [At(node, (*self.path, at), self.form, self.of) for at, node in enumerate(self.node.items)]
+
+    def at(self, name: str) -> At:
+        """Where a field that is missing would be."""
+        return At(self.node, (*self.path, name), self.form, self.of)
+
+    def called(self, of: str) -> At:
+        """The same, as part of something that has a name."""
+        return At(self.node, self.path, self.form, of)
 
     def string(self, hint: str = "put it in quotes") -> str:
         if not isinstance(self.node, Scalar) or not isinstance(self.node.value, str):

@@ -1,0 +1,1 @@
+"""How batches get to workers. The contract is in `base`; each adapter is one module."""
