@@ -299,3 +299,13 @@ def test_the_cause_of_an_end_comes_before_its_signal(busy: Deployment, guest: Vi
         expect(page.locator(".job-ending")).to_have_text(re.compile(rf"^{cause}.*signal TERM$"))
         guest.go(f"/jobs?group={'killed' if job == killed else 'late'}")
         expect(page.get_by_role("row").filter(has_text=str(job))).to_contain_text(cause)
+
+
+def test_what_a_call_returned_or_raised_is_on_its_page(busy: Deployment, guest: Visitor) -> None:
+    one = add(busy, "call-ok", "--call", "json:loads", "--args", '["[7, null]"]')
+    other = add(busy, "call-bad", "--call", "math:sqrt", "--args", "[-1]")
+    busy.rota("wait", str(one), str(other))
+    guest.go(f"/jobs/{one}")
+    expect(card(guest.page, "Result")).to_have_text(re.compile(r"7,\s+null"))
+    guest.go(f"/jobs/{other}")
+    expect(card(guest.page, "ValueError")).to_contain_text("ValueError: ")
