@@ -590,6 +590,7 @@ class Brute:
         """Who begins, and who must end for it."""
         self.now = now
         begun: list[tuple[int, list[int]]] = []
+        aside = False
         due = [job for job in self.jobs.values() if job.state == "waiting" and job.start is not None]
         due = sorted(
             (job for job in due if job.start <= now and not job.after), key=lambda job: (job.start, job.id)
@@ -597,10 +598,14 @@ class Brute:
         for job in [job for job in due if not job.low]:
             if job.fixed and (job.end <= now or not self._there(job)):
                 continue
+            planned = job.resources
             self._avoid(job)
+            aside = aside or job.resources != planned
             job.state = "running"
             job.start = now
             begun.append((job.id, sorted(self._victims(job))))
+        if aside:
+            self.compress()
         self.besteffort()
         due = sorted(self.waiting(low=True), key=lambda job: (job.start or 0.0, job.id))
         for job in due:

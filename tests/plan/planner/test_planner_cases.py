@@ -231,6 +231,46 @@ def test_who_begins_spares_besteffort_jobs_that_came_after_it_was_planned() -> N
     assert [(begin.entry.id, begin.victims) for begin in planner.begin(5)] == [(4, [])]
 
 
+def test_who_moves_aside_for_a_besteffort_job_leaves_its_place_to_the_next() -> None:
+    for backfill in ("conservative", "easy", "none"):
+        planner = Planner(site(2), policy(backfill))
+        planner.submit(1, low(1, 1000, where="x = 1"), 0)
+        planner.begin(0)
+        planner.submit(2, ask(1, 50), 0)
+        planner.submit(3, ask(1, 20, "x = 1"), 0)
+        assert [(begin.entry.id, begin.victims) for begin in planner.begin(0)] == [(2, [])]
+        assert [(begin.entry.id, begin.victims) for begin in planner.begin(0)] == [(3, [1])], backfill
+
+
+def test_no_besteffort_job_begins_where_another_is_about_to_because_somebody_moved_aside() -> None:
+    planner = Planner(site(2), Policy())
+    planner.submit(1, low(1, 1000, where="x = 1", timesharing=("*", "*")), 0)
+    planner.begin(0)
+    planner.submit(2, ask(1, 50), 0)
+    planner.submit(3, ask(1, 20, "x = 1"), 0)
+    planner.submit(4, low(1, 1000, where="x = 1", timesharing=("*", "*")), 0)
+    assert [begin.entry.id for begin in planner.begin(0)] == [2]
+    assert [(begin.entry.id, begin.victims) for begin in planner.begin(0)] == [(3, [1])]
+
+
+def test_who_had_its_turn_in_a_paused_pass_gets_the_place_of_one_that_then_moves_aside() -> None:
+    planner = Planner(site(3), Policy())
+    planner.submit(1, low(1, 1000, where="x = 1"), 0)
+    planner.submit(2, ask(1, 100, "x = 3"), 0)
+    planner.begin(0)
+    planner.submit(3, ask(1, 50), 0)
+    planner.submit(4, ask(1, 20, "x = 1"), 0)
+    for id in range(5, 10):
+        planner.submit(id, ask(3, 10), 0)
+    planner.plan.pause_after = 1
+    planner.ended(2, 0)
+    assert planner.working
+    assert [(begin.entry.id, begin.victims) for begin in planner.begin(0)] == [(3, [])]
+    while planner.work(1):
+        pass
+    assert [(begin.entry.id, begin.victims) for begin in planner.begin(0)] == [(4, [1])]
+
+
 def test_a_job_that_never_fits_stops_nobody_where_jobs_go_strictly_in_order() -> None:
     for backfill in ("none", "easy", "easy-sjbf"):
         planner = Planner(site(2), policy(backfill))

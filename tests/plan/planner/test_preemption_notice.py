@@ -110,6 +110,20 @@ def test_a_reservation_takes_in_time_what_the_fewest_must_leave() -> None:
     assert planner.plan.exchanged == [3]
 
 
+def test_what_a_reservation_leaves_when_it_moves_aside_is_the_next_jobs_at_once() -> None:
+    planner = Planner(site(2), Policy())
+    planner.submit(1, low(1, 1000, where="x = 1"), 0)
+    planner.submit(2, ask(1, 50, "x = 2"), 0)
+    planner.begin(0)
+    planner.submit(3, ask(1, 50, at=100.0), 0)
+    planner.submit(4, ask(1, 120, "x = 1"), 0)
+    planner.ended(2, 50)
+    assert starts(planner)[4] == 150
+    planner.tick(70)
+    assert planner.plan.exchanged == [3]
+    assert starts(planner)[4] == 70
+
+
 def test_whoever_holds_only_the_memory_of_a_reservation_leaves_in_time_too() -> None:
     planner = Planner(site(2, mem=100), Policy())
     planner.submit(1, low(1, 1000, mem=80), 0)

@@ -47,9 +47,10 @@ def _ends_before(guest: PlanEntry, entry: PlanEntry) -> bool:
     return guest.options[min(guest.alternative, len(guest.options) - 1)].hard
 
 
-def give(plan: Plan, now: float) -> None:
-    """Give the notices that are due: they are added to `plan.noticed`."""
+def give(plan: Plan, now: float) -> bool:
+    """Give the notices that are due: they are added to `plan.noticed`. True: a reservation left its place."""
     due = set()
+    aside = False
     while plan.notices and plan.notices[0][0] <= now:
         due.add(heappop(plan.notices)[1])
     for id in sorted(due):
@@ -60,6 +61,7 @@ def give(plan: Plan, now: float) -> None:
         besteffort.avoid(plan, entry, now)
         if entry.resources != before:
             plan.exchanged.append(id)
+            aside = True
         for victim in besteffort.victims(plan, entry):
             guest = plan.running[victim]
             moment = entry.start - guest.ask.leave_s
@@ -70,3 +72,4 @@ def give(plan: Plan, now: float) -> None:
                 plan.noticed.append((victim, id, entry.start))
             else:
                 heappush(plan.notices, (moment, id))
+    return aside

@@ -34,6 +34,7 @@ def begin(plan: Plan, now: float) -> list[Begin]:
             found.append(entry)
     begun = []
     guests = []
+    aside = False
     for entry in found:
         if entry.state != WAITING or entry.id in plan.late or entry.start is None or entry.start > now:
             continue
@@ -49,7 +50,11 @@ def begin(plan: Plan, now: float) -> list[Begin]:
             if entry not in guests:
                 guests.append(entry)
         else:
+            planned = entry.resources
             begun.append(_begin(plan, entry, now))
+            aside = aside or entry.resources != planned
+    if aside:
+        _give_to_others(plan, now)  # before besteffort jobs begin there, only to be ended
     if plan.paused is not None:
         guests = []  # they are planned after all other jobs
     elif plan.besteffort_class.jobs and (
@@ -68,6 +73,16 @@ def begin(plan: Plan, now: float) -> list[Begin]:
     if plan.paused is None:
         passes.settle(plan, now, "what it waits for moved")
     return begun
+
+
+def _give_to_others(plan: Plan, now: float) -> None:
+    """Jobs that begin moved aside for besteffort jobs: let those that wait have the places that they left."""
+    if plan.paused is not None and plan.paused.gentle:
+        plan.given_up = True  # some had their turn: when the pass is through it begins again
+        return
+    freed = [(start, end) for _entry, start, end, _resources in plan.vacated]
+    gentle = all(klass.backfill == "conservative" for klass in plan.classes)
+    passes.run(plan, backfill.on_freed(plan, freed, now), now, "what it waits for moved", gentle=gentle)
 
 
 def _begin(plan: Plan, entry: PlanEntry, now: float) -> Begin:

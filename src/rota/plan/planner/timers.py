@@ -41,14 +41,15 @@ def tick(plan: Plan, now: float) -> None:
         entry = plan.entries.get(id)
         if entry is not None and entry.state == WAITING:
             plan.expired.append(id)
-    if plan.notices and plan.notices[0][0] <= now:
-        preemption_notice.give(plan, now)
+    freed: list[tuple[float, float]] = []
+    if plan.notices and plan.notices[0][0] <= now and preemption_notice.give(plan, now):
+        freed = [(start, end) for _entry, start, end, _resources in plan.vacated]
     woken = False
     while plan.recheck_times and plan.recheck_times[0] <= now:
         woken = heappop(plan.recheck_times) <= now
     steps = ranking.refresh(plan, now)
-    if steps is None and woken:
-        steps = backfill.on_freed(plan, [], now)
+    if steps is None and (woken or freed):
+        steps = backfill.on_freed(plan, freed, now)
     if steps is not None:
         passes.run(plan, steps, now, "ranks changed")
     elif plan.paused is None:
