@@ -231,7 +231,6 @@ def test_one_object_may_have_every_field_of_this_version(queue: Queue) -> None:
     [
         "notify",
         "stage_in",
-        "call",
     ],
 )
 def test_a_field_of_a_later_version_is_refused_by_name(queue: Queue, name: str) -> None:

@@ -29,7 +29,7 @@ from rota.core.pools.state import PoolRules, Pools
 from rota.core.rows import SpecRow
 from rota.core.states import State
 from rota.errors import NotDone
-from rota.plan.need import Need
+from rota.plan.need import LimitUse, Need
 from rota.plan.policy.limits import Limit
 from rota.plan.size import Capacity, Size
 from tests.core.bugs.faulty import FaultyMachine, Lines
@@ -146,9 +146,12 @@ def _pool(m: Scene, *, asked: bool = True) -> None:
     m.pump()
 
 
+_BUILD = spec(name="build", limits=(LimitUse("shut"),))
+_LOOK = spec(name="conditions", size=Size(cpus=0))
+
+
 def _session(by: events.Asker, *, condition: str = "") -> events.Event:
-    """A pipeline of two elements. Nothing of it begins, since no machine is as large."""
-    large, look = spec(name="build", size=Size(cpus=900)), spec(name="conditions", size=Size(cpus=0))
+    """A pipeline of two elements. Nothing of it begins, since its limit has no unit."""
     return pipelines.SessionStarted(
         by=by,
         file="/p.yaml",
@@ -160,16 +163,13 @@ def _session(by: events.Asker, *, condition: str = "") -> events.Event:
         ),
         works=(pipelines.Work(901),),
         conditions=902,
-        specs={901: large, 902: look},
-        limits=[],
+        specs={901: _BUILD, 902: _LOOK},
+        limits=[Limit("shut", 0)],
     )
 
 
 def _with_session(m: Scene) -> None:
-    rows = [
-        SpecRow(number, msgspec.json.encode(spec(name=name, size=Size(cpus=cpus))).decode())
-        for number, name, cpus in ((901, "build", 900), (902, "conditions", 0))
-    ]
+    rows = [SpecRow(number, msgspec.json.encode(each).decode()) for number, each in ((901, _BUILD), (902, _LOOK))]
     m.happened(events.LibraryGrew(specs=rows, envs=[]))
     m.pump()
 

@@ -374,7 +374,7 @@ def test_a_stage_that_would_be_refused_as_a_job_refuses_the_session(rota: Deploy
 def test_conditions_are_looked_at_in_the_pool_of_a_stage_that_runs(rota: Deployment) -> None:
     directory = place(
         rota,
-        "selected",
+        "other-pool",
         """
         stages:
           - {name: r, run: 'true', pool: nowhere}
