@@ -84,8 +84,12 @@ class Deployment:
         return int(json.loads((self.home / "manager.json").read_bytes())["pid"])
 
     def runner_pids(self) -> list[int]:
-        """Runners of this deployment that are alive, whoever started them."""
-        return [pid for pid in _our_processes(self.home) if b"rota.runner" in _read(f"/proc/{pid}/cmdline")]
+        """Runners of this deployment that are alive, whoever started them.
+
+        A child of a runner that has not executed its command yet looks like one.
+        """
+        found = [pid for pid in _our_processes(self.home) if b"rota.runner" in _read(f"/proc/{pid}/cmdline")]
+        return [pid for pid in found if _parent(pid) not in found]
 
     def client(self) -> rota_package.Client:
         """The Python client, for what is looked at again and again: a command takes long to start."""
@@ -187,6 +191,11 @@ def _our_processes(home: Path, work: Path | None = None) -> list[int]:
             if any(mark in environ for mark in marks) and is_alive(int(name)):
                 found.append(int(name))
     return found
+
+
+def _parent(pid: int) -> int:
+    fields = _read(f"/proc/{pid}/stat").rpartition(b") ")[2].split()
+    return int(fields[1]) if fields else 0
 
 
 def _read(path: str) -> bytes:
