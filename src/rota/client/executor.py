@@ -44,7 +44,7 @@ class CallFuture(futures.Future[T]):
         if not super().cancel():
             return False
         if not before:
-            self.set_running_or_notify_cancel()  # tells those that wait for it
+            self.set_running_or_notify_cancel()  # wakes its waiters
             self._executor._cancelled(self)
         return True
 

@@ -45,7 +45,7 @@ IMPORT_S = 120
 IDLE_S = 600
 #: A template that has grown by half and by this much since it was ready is replaced.
 GROWTH_BYTES = 64 << 20
-#: Descriptors that modules must not meet are moved up to here: those that close all that they find begin with 3.
+#: Descriptors that modules must not meet are moved up to here: a module that closes all descriptors begins with 3.
 _OUT_OF_THE_WAY = 900
 _MAIN = "__mp_main__"
 

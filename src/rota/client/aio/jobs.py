@@ -75,7 +75,7 @@ class JobOperations(AsyncConnection):
         return await self.ask(calls.show(job))
 
     async def results(self, *jobs: int) -> list[ResultView]:
-        """What these calls of functions returned, or why they failed; of those that have not ended, neither.
+        """What these calls of functions returned, or why they failed. Calls that have not ended have neither.
 
         value_of((await manager.results(17))[0])
         """

@@ -76,7 +76,7 @@ class JobOperations(Connection):
         return self.ask(calls.show(job))
 
     def results(self, *jobs: int) -> list[ResultView]:
-        """What these calls of functions returned, or why they failed; of those that have not ended, neither.
+        """What these calls of functions returned, or why they failed. Calls that have not ended have neither.
 
         value_of(manager.results(17)[0])
         """

@@ -136,7 +136,7 @@ def only(definition: Definition, names: Iterable[str]) -> Definition:
 
 
 def left_out(definition: Definition, selected: Definition) -> tuple[NamedElement, ...]:
-    """The elements of a definition that are not among those that were selected of it."""
+    """The elements of a definition that its selection leaves out."""
     elements = definition.elements
     chosen = {element.name for element in selected.elements}
     return tuple(

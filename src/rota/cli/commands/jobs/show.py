@@ -40,7 +40,7 @@ def show(call: Invocation, id: str) -> int:
     with call.connect_to_read() as client:
         job = client.job(one_job(client, id))
         if isinstance(job.cmd, Call) and not call.json and not call.quiet:
-            with contextlib.suppress(Denied):  # somebody else's: a result is for its owner, as output is
+            with contextlib.suppress(Denied):  # only the owner may read a result, as with output
                 (result,) = client.results(job.id)
     if call.json:
         print_json(job)
