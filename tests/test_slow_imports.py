@@ -17,8 +17,15 @@ _OF_MANAGERS = (
     "rota.plan.language.request_parser",
     "rota.plan.placement",
 )
-#: What a runner needs only for launchers that are processes of their own, or when something is wrong.
-_OF_LAUNCHERS = ("rota.launcher.client", "rota.launcher.messages", "rota.launcher.journal", "hashlib", "traceback")
+#: What a runner needs only for launchers that are processes of their own, for calls, or when something is wrong.
+_OF_LAUNCHERS = (
+    "rota.launcher.forks",
+    "rota.launcher.client",
+    "rota.launcher.messages",
+    "rota.launcher.journal",
+    "hashlib",
+    "traceback",
+)
 #: What a manager needs only where it asks another engine for runners.
 _OF_DELEGATED_POOLS = ("rota.pools.engines", "rota.pools.command")
 #: What runners and the manager tell each other.

@@ -119,7 +119,7 @@ class Executor(futures.Executor):
         return _results(found, timeout, whole=True)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Accept no more calls. `wait` until all have ended; without, those that were sent go on by themselves."""
+        """Accept no more calls. `wait` until all have ended; otherwise calls that were sent go on."""
         with self._lock:
             self._shut = True
             left = list(self._open)
@@ -239,7 +239,7 @@ class Executor(futures.Executor):
             await self._add([each for each in some if not each[0].cancelled()])
 
     async def _add(self, some: list[tuple[CallFuture[Any], dict[str, Any]]]) -> None:
-        """Send calls; those that wait for futures of the same submission come in the next one."""
+        """Send calls. A call that waits for a future of the same submission is sent with the next one."""
         while some:
             ready = [each for each in some if all(_known(one) for one in _parents(each[1]))]
             if not ready:

@@ -26,11 +26,14 @@ from rota.launcher.base import (
     refuse_unbuilt,
     shell,
 )
-from rota.launcher.forks import Forks, request_file
 from rota.launcher.own_peak import OwnPeak
 from rota.launcher.pipes import HeldPipes
 from rota.launcher.stdio import PreparedStdio
 from rota.launcher.variables import Variables
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rota.launcher.forks import Forks
 
 _WNOHANG = os.WNOHANG
 _shell_argv = libc.strings([b"sh", b"-c", b""])
@@ -80,6 +83,8 @@ class InsideLauncher:
         if order.file is None:
             return self._start(order)
         try:
+            from rota.launcher.forks import request_file  # late: most runners never start a call
+
             file = request_file(order.file)
         except OSError as error:
             raise Refused(f"cannot prepare: {error.strerror}") from None
@@ -115,6 +120,8 @@ class InsideLauncher:
         finally:
             its.close()
         if self._forks is None:
+            from rota.launcher.forks import Forks
+
             self._forks = Forks()
         self._forks.add(begun.pid, ours)
         return begun

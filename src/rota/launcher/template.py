@@ -300,7 +300,7 @@ class Template:
             os._exit(0)  # nobody asks any more
 
     def prepare(self, module: str) -> None:
-        signal.setitimer(signal.ITIMER_REAL, IMPORT_S)  # whoever hangs in an import is killed
+        signal.setitimer(signal.ITIMER_REAL, IMPORT_S)  # kills a template whose import hangs
         self.end_with_the_other_end(True)
         try:
             if not self.control.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):

@@ -76,7 +76,7 @@ def begin(plan: Plan, now: float) -> list[Begin]:
 
 
 def _give_to_others(plan: Plan, now: float) -> None:
-    """Jobs that begin moved aside for besteffort jobs: let those that wait have the places that they left."""
+    """Jobs that begin moved aside for besteffort jobs: offer the places that they left to waiting jobs."""
     if plan.paused is not None and plan.paused.gentle:
         plan.given_up = True  # some had their turn: when the pass is through it begins again
         return

@@ -42,7 +42,7 @@ def plan(table: Table, look: Look, *, new_token: Callable[[], str]) -> list[Batc
 
 
 def claimed(batches: Sequence[Batch], got: Mapping[str, Sequence[Key]]) -> list[Batch]:
-    """The batches with the keys that the ledger gave them, in their order; those that got none are left out."""
+    """The batches with the keys that the ledger gave them, in order, without the batches that got none."""
     found: list[Batch] = []
     for batch in batches:
         theirs = {text_of(key) for key in got.get(batch.token, ())}

@@ -65,8 +65,8 @@ class Source(Protocol):
         """The state of the table; its key source is evaluated once."""
 
     def claim(self, batches: Mapping[str, Sequence[Key]], lease_s: float) -> dict[str, list[Key]]:
-        """Mark keys as queued, each for its batch, until the lease ends; those that each batch got. A key is never
-        in two batches whose leases have not ended."""
+        """Mark keys as queued, each for its batch, until the lease ends. Returns what each batch got. A key is
+        never in two batches whose leases have not ended."""
 
     def release(self, token: str, *, on_lost: str, why: str) -> tuple[int, int]:
         """Free what a dead batch holds, and settle what it was running: keys freed, keys that are errors now."""

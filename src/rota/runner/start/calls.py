@@ -16,7 +16,6 @@ import msgspec
 
 from rota.core.jobs.command import Call
 from rota.launcher.base import Begun, CannotRun, Discarded, Launcher, NotReady, Refused, StartOrder
-from rota.launcher.forks import FILE
 from rota.launcher.variables import Variables
 from rota.runner.log import say
 from rota.runner.start.hook_process import TEMPLATE, Script
@@ -37,6 +36,8 @@ Kind = tuple[str, str, bytes, bytes, int, str]
 def words_of_call(call: Call, *mode: bytes) -> tuple[bytes | None, list[bytes]]:
     """What executes a call, or serves a module: the interpreter with our file."""
     python = call.python.encode("utf-8", "surrogateescape") or DEFAULT_PYTHON
+    from rota.launcher.forks import FILE  # late: most runners never start a call
+
     return None, [python, FILE, *(mode or (b"call",))]
 
 

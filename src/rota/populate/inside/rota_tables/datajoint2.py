@@ -75,16 +75,7 @@ class DataJoint2:
         return self.jobs.extend(token, lease_s)
 
     def run(self, key: Key, token: str) -> str:
-        reservation = _Reservation(self, token)
-        try:
-            self.table.step(key, reservation)
-        except SystemExit as error:
-            # A key's own exit is recorded as its error, and the batch goes on.
-            if reservation.outcome == "reserved" or faults.kind_of(error) == faults.TIMEOUT:
-                raise
-        if reservation.timed_out:
-            raise faults.Killed("the time limit has passed")
-        return reservation.outcome
+        return self.table.run(key, _Reservation(self, token))
 
     def settle(self, key: Key, token: str, error: BaseException) -> str:
         self.table.reconnect()

@@ -112,11 +112,20 @@ class DataJointTable:
             raise Unusable(f"{self.table.full_table_name} is restricted; give the table itself")
 
     def lock(self, name: str) -> bool:
-        if self.dialect is POSTGRESQL:
-            rows, _ = self.execute("SELECT pg_try_advisory_lock(hashtext(%s))", (name,))
-        else:
-            rows, _ = self.execute("SELECT GET_LOCK(%s, 0)", (name,))
-        return bool(rows[0][0])
+        return bool(self.execute(self.dialect.lock, (name,))[0][0][0])
+
+    def run(self, key: Key, reservation: Any) -> str:
+        """The library's step for one key, and what became of it. `reservation` stands in for its jobs."""
+        try:
+            self.step(key, reservation)
+        except SystemExit as error:
+            # A key's own exit is recorded as its error, and the batch goes on.
+            if reservation.outcome == "reserved" or faults.kind_of(error) == faults.TIMEOUT:
+                raise
+        if reservation.timed_out:
+            raise faults.Killed("the time limit has passed")
+        outcome: str = reservation.outcome
+        return outcome
 
     def step(self, key: Key, jobs: Any) -> Any:
         """The library's own step, with our object in the place of its jobs."""

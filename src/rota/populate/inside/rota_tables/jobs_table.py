@@ -31,6 +31,11 @@ class Dialect:
     now = "CURRENT_TIMESTAMP(3)"
 
     @property
+    def lock(self) -> str:
+        """Take the lock of a name, if it is free; the connection's end gives it back."""
+        return "SELECT pg_try_advisory_lock(hashtext(%s))" if self.postgresql else "SELECT GET_LOCK(%s, 0)"
+
+    @property
     def after(self) -> str:
         """The time so many seconds from now."""
         return (
@@ -106,7 +111,7 @@ class JobsTable:
         return look
 
     def claim(self, batches: dict[str, list[Key]], lease_s: float) -> dict[str, list[Key]]:
-        """Insert the rows that are missing and take over those that are free, a thousand in a statement."""
+        """Insert missing rows and take over free ones, a thousand in a statement."""
         wanted = [(key, token) for token, keys in batches.items() for key in keys]
         for start in range(0, len(wanted), ROWS):
             self._claim(wanted[start : start + ROWS], lease_s)

@@ -55,7 +55,7 @@ class Ledger(Protocol):
         """The state of the table. The keys to be made are evaluated once."""
 
     def claim(self, batches: dict[str, list[Key]], lease_s: float) -> dict[str, list[Key]]:
-        """Mark keys as queued for their batches, until the lease ends; those that it got."""
+        """Mark keys as queued for their batches until the lease ends. Returns the keys that it got."""
 
     def release(self, token: str, on_lost: str, why: str) -> tuple[int, int]:
         """Free what a dead batch holds, and settle what it was running: keys freed, keys that are errors now."""

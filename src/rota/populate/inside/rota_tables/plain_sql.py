@@ -117,11 +117,7 @@ class PlainSql:
         return True
 
     def lock(self, name: str) -> bool:
-        if self.dialect is POSTGRESQL:
-            rows, _ = self.execute("SELECT pg_try_advisory_lock(hashtext(%s))", (name,))
-        else:
-            rows, _ = self.execute("SELECT GET_LOCK(%s, 0)", (name,))
-        return bool(rows[0][0])
+        return bool(self.execute(self.dialect.lock, (name,))[0][0][0])
 
     # ------------------------------------------------------------------ one batch
 
